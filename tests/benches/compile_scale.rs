@@ -1,4 +1,5 @@
-//! How compile time and memory grow with the program: three programs at 10^4, 10^5 and 10^6 vertices, stage by stage.
+//! How compile time and memory grow with the program, stage by stage: vertices of three kinds at 10^4, 10^5 and 10^6,
+//! a stencil on several processors, and a training step of a convolutional network by batch.
 //!
 //! `cargo bench -p girder-tests --bench compile_scale [-- SUBSTRING]` prints a table for each program whose name
 //! contains the substring, then the worst ratio of a total to its bar. Each compilation is a process of its own, so
@@ -6,7 +7,7 @@
 //! processor time: where it is less than the total, other work delayed the compilation, and processor time is what
 //! counts.
 //!
-//! Invariant: the programs are made here and depend on nothing but their size.
+//! Invariant: the programs are made here, or read from beside this file, and depend on nothing but their size.
 
 // With the memory that the command has.
 use girder::{Arguments, Compilation, Options, Stage};
@@ -30,8 +31,9 @@ struct Case {
 }
 
 const SIZES: &[usize] = &[10_000, 100_000, 1_000_000];
+const BATCHES: &[usize] = &[10, 20, 40];
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 7] = [
     Case { name: "regular", target: "bow-pod64", sizes: SIZES, text: regular, seconds: 0.3, megabytes: 200.0 },
     Case { name: "irregular-computed", target: "gc200", sizes: SIZES, text: computed, seconds: 6.0, megabytes: 3000.0 },
     Case { name: "irregular-lists", target: "gc200", sizes: SIZES, text: lists, seconds: 6.0, megabytes: 3000.0 },
@@ -44,6 +46,8 @@ const CASES: [Case; 5] = [
         megabytes: 3000.0,
     },
     Case { name: "blur", target: "gc200", sizes: &[1, 4, 16], text: blur, seconds: 0.5, megabytes: f64::INFINITY },
+    Case { name: "cnn-im2col", target: "gc200", sizes: BATCHES, text: im2col, seconds: 1.0, megabytes: 400.0 },
+    Case { name: "cnn-shifted", target: "gc200", sizes: BATCHES, text: shifted, seconds: 1.0, megabytes: 400.0 },
 ];
 
 const CODELETS: &str = "
@@ -136,6 +140,21 @@ fn blur(ipus: usize) -> String {
             }} }}
         }} }}\n"
     )
+}
+
+/// A training step of a network for digits, with convolutions as products of windows.
+fn im2col(batch: usize) -> String {
+    cnn(batch, 0)
+}
+
+/// The same with convolutions as sums of nine products.
+fn shifted(batch: usize) -> String {
+    cnn(batch, 2)
+}
+
+fn cnn(batch: usize, way: usize) -> String {
+    let text = include_str!("cnn.gir").replace("let batch = 40;", &format!("let batch = {batch};"));
+    text.replace("let way = 0;", &format!("let way = {way};"))
 }
 
 /// The most memory that was resident since the last call, in bytes.

@@ -24,6 +24,7 @@
 use crate::ids::{ComputeSetId, CopyId};
 use crate::plan::{Loc, Phase, Transfer};
 use cranelift_entity::SecondaryMap;
+use std::sync::Arc;
 
 /// Words of a transfer that move together to receivers on the sender's processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -92,13 +93,13 @@ impl PhaseSchedule {
     }
 }
 
-/// The schedules of a step's two phases.
+/// The schedules of a step's two phases. Phases that are scheduled alike share one table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StepSchedule {
     /// The schedule of [`StepPlan::before`](crate::plan::StepPlan).
-    pub before: PhaseSchedule,
+    pub before: Arc<PhaseSchedule>,
     /// The schedule of [`StepPlan::after`](crate::plan::StepPlan).
-    pub after: PhaseSchedule,
+    pub after: Arc<PhaseSchedule>,
 }
 
 /// The table of schedules.

@@ -59,6 +59,7 @@ use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, Transfe
 use girder_ir::stage::{Planned, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
+use layers::Layered;
 use ports::{Jobs, Ports};
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ impl Pass for ScheduleExchange {
         let parts: Vec<Part> =
             planned.sets.keys().map(Part::Set).chain(planned.copies.keys().map(Part::Copy)).collect();
         let found = par_map_uneven(&classes.first, weight, |&k| {
-            cx.step_times.of(Self::NAME, parts[k / 2], || schedule(phases[k], cx.machine))
+            cx.step_times.of(Self::NAME, parts[k / 2], || schedule(phases[k], cx.machine).map(Arc::new))
         });
         cx.poll()?;
         let mut found = classes.of.chunks_exact(2).map(|pair| {
@@ -138,7 +139,10 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
     let jobs: Vec<Arc<Jobs>> = Jobs::of(phase, machine, |ipu| !is_found(ipu)).into_iter().map(Arc::new).collect();
     let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
-    let mut result = PhaseSchedule { link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
+    let count =
+        |(jobs, layered): (&Found, &Option<Layered>)| jobs.start.len().max(layered.as_ref().map_or(0, Layered::len));
+    let slices = Vec::with_capacity(found.iter().zip(&layered).map(count).sum());
+    let mut result = PhaseSchedule { slices, link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
     for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
         let layered = layered[ipu as usize].as_ref();
         match layered.filter(|l| found.start.is_empty() || l.end < found.end) {
@@ -153,8 +157,10 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
             None => {}
         }
     }
-    // Slices are found by processor and receiver, and listed by transfer and time.
-    result.slices.sort_by_key(|p| (p.transfer, p.start));
+    result.slices.shrink_to_fit();
+    // Slices are found by processor and receiver, and listed by transfer and time. A sender sends one at a time, so no
+    // two are equal.
+    result.slices.sort_unstable_by_key(|p| (p.transfer, p.start));
     let found = std::mem::take(&mut result.served);
     for piece in &mut result.slices {
         if let Served::Some { first, count } = &mut piece.to {

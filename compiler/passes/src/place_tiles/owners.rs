@@ -313,6 +313,7 @@ impl Division {
     fn paint(&mut self, runs: &[(u64, u64, Owner)]) {
         let mut left = vec![];
         let mut next = 0;
+        self.taken.reserve(runs.len());
         for &(mut start, end) in &self.open {
             while next < runs.len() && runs[next].1 <= start {
                 next += 1;
@@ -379,7 +380,7 @@ impl Division {
     fn finish(mut self, var: &Var) -> Owners {
         self.taken.sort_unstable_by_key(|r| r.0);
         let few = linear::BYTES_PER_TILE / u64::from(var.ty.bytes());
-        let mut runs: Vec<(u64, Owner)> = vec![];
+        let mut runs: Vec<(u64, Owner)> = Vec::with_capacity(self.taken.len() + self.open.len());
         let mut open = std::mem::take(&mut self.open).into_iter().peekable();
         let mut taken = self.taken.into_iter().peekable();
         let mut at = 0;
@@ -398,6 +399,7 @@ impl Division {
             }
             at = end;
         }
+        runs.shrink_to_fit();
         let mut families: Vec<FamilyId> =
             runs.iter().filter_map(|r| if let Owner::Vertex(f, _) = r.1 { Some(f) } else { None }).collect();
         families.sort_unstable();
@@ -414,6 +416,7 @@ fn list(part: &PartAccess, domain: &Domain, family: FamilyId, runs: &mut Vec<(u6
     let mut region = part.part.region_at(0);
     let base = std::mem::take(&mut region.offset);
     region.list(part.var, &mut intervals);
+    runs.reserve(intervals.len().saturating_mul(domain.count() as usize));
     for (offset, instance) in part.part.offset.values(domain).zip(0..) {
         let first = (offset + base) as u64;
         runs.extend(intervals.iter().map(|i| (first + i.1, first + i.2, Owner::Vertex(family, instance))));

@@ -143,9 +143,10 @@ impl Moves {
 /// The number of moves up to which they are searched one by one.
 const FEW: usize = 8;
 
+/// The tiles and objects between which a move goes.
 type Ends = (u32, Object, u32, Object);
 
-fn ends(m: &Move) -> Ends {
+pub(super) fn ends(m: &Move) -> Ends {
     (m.from.tile, m.from.object, m.to.tile, m.to.object)
 }
 

@@ -18,7 +18,7 @@
 //! Invariant: everything that is sent is read from, and arrives in, bytes that no other transfer of the phase writes.
 
 use super::buffers::{BufferUse, Buffers, PlanError};
-use super::moves::{FEW_BYTES, MANY_PIECES, Move, form, join, piece};
+use super::moves::{FEW_BYTES, MANY_PIECES, Move, ends, form, join, piece};
 use super::order::{order, ranks};
 use super::shared::{Sharing, receivers};
 use super::transfers::{Send, assemble, scattered};
@@ -79,7 +79,6 @@ impl Router {
         if slot >= self.open.len() {
             self.open.resize(slot + 1, None);
         }
-        let ends = |m: &Move| (m.from.tile, m.from.object, m.to.tile, m.to.object);
         if let Some((last, both)) = &mut self.open[slot]
             && ends(last) == ends(&m)
             && join(last, &m)
@@ -197,6 +196,7 @@ impl Router {
         self.close(buffers)?;
         let scattered = scattered(&mut self.sends);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
+        self.join_staged();
         self.stage_per_receiver()?;
         self.staged.sort_unstable_by_key(|m| (m.to.tile, m.from.tile, m.from.object, words(m).start, m.to));
         let mut rest = self.staged.as_slice();
@@ -217,8 +217,20 @@ impl Router {
             rest = &rest[n..];
         }
         self.gathers.extend(self.gathered.into_iter().map(|(m, to)| Move { to, ..m }));
+        let [before, after] = [self.gathers, self.copies].map(|copies| sorted_by_form(&interchanged(copies)));
         let (transfers, groups) = assemble(self.sends, self.groups);
-        Ok(Phase { before: sorted_by_form(&self.gathers), transfers, after: sorted_by_form(&self.copies), groups })
+        Ok(Phase { before, transfers, after, groups })
+    }
+
+    /// Joins staged moves that continue one another, as long as the pieces of a move lie in words that are sent
+    /// together. A shared location counts as one receiver, so this comes before [`Self::stage_per_receiver`].
+    fn join_staged(&mut self) {
+        let order = |m: &Move| (m.to.tile, m.to.object, m.from.tile, m.from.object, m.from.offset, m.to.offset);
+        self.staged.sort_unstable_by_key(order);
+        self.staged.dedup_by(|next, last| {
+            let is_near = |gap: u32| last.count > 1 || gap <= last.bytes.next_multiple_of(4);
+            ends(last) == ends(next) && is_near(next.from.offset - last.from.offset) && join(last, next)
+        });
     }
 
     /// Splits staged moves to several tiles into one for each, since every tile has a staging buffer of its own.
@@ -236,6 +248,30 @@ impl Router {
         self.staged = apart;
         Ok(())
     }
+}
+
+/// Exchanges the loops of equal copies at equal distances where this leaves fewer copies. All pieces stay.
+fn interchanged(copies: Vec<LocalCopy>) -> Vec<LocalCopy> {
+    let shape = |m: &Move| (ends(m), m.bytes, m.count, m.from_step, m.to_step);
+    let gap = |a: Loc, b: Loc| b.offset as i64 - a.offset as i64;
+    let mut result = Vec::with_capacity(copies.len());
+    let mut rest = copies.as_slice();
+    while let Some(first) = rest.first() {
+        let steps = |pair: &[LocalCopy]| (gap(pair[0].from, pair[1].from), gap(pair[0].to, pair[1].to));
+        let distance = rest.get(..2).map_or((0, 0), steps);
+        let follows = |pair: &&[LocalCopy]| shape(&pair[0]) == shape(&pair[1]) && steps(pair) == distance;
+        let most = if first.count > 1 && distance.1 != 0 { u32::MAX as usize } else { 0 };
+        let n = 1 + rest.windows(2).take(most).take_while(follows).count();
+        match (i32::try_from(distance.0), i32::try_from(distance.1)) {
+            (Ok(from_step), Ok(to_step)) if n > first.count as usize => {
+                let whole = |m: Move| Move { count: n as u32, from_step, to_step, ..m };
+                result.extend(pieces(first).map(whole));
+            }
+            _ => result.extend_from_slice(&rest[..n]),
+        }
+        rest = &rest[n..];
+    }
+    result
 }
 
 /// Sorts independent copies: equal copies on several tiles are neighbours, by tile.

@@ -112,14 +112,15 @@ pub(super) fn pieces(
     };
     let size = u32::try_from(common as u64 * least.div_ceil(common as u64).max(1)).ok()?;
     let count = |j: usize| jobs.list[j].words.div_ceil(size) as usize;
-    let mut edges: Vec<u32> = vec![];
+    let mut edges: Vec<u32> = Vec::with_capacity((0..jobs.list.len()).map(count).sum());
     (0..jobs.list.len()).for_each(|j| edges.resize(edges.len() + count(j), j as u32));
     let fullest = most_at_a_port(ports, &edges).0;
     if fullest.saturating_mul(cycles(size, false, machine)) > limit {
         return None;
     }
     let mut colours = colour(ports, &edges);
-    let (mut cut, mut times) = (Jobs::default(), Vec::with_capacity(edges.len()));
+    let receivers = (0..jobs.list.len()).map(|j| count(j) * jobs.receivers(j).len()).sum();
+    let (mut cut, mut times) = (Jobs::with_capacity(edges.len(), receivers), Vec::with_capacity(edges.len()));
     let mut at = 0;
     for (j, job) in jobs.list.iter().enumerate() {
         // Pieces of a job are interchangeable: its words go in the order of time.

@@ -15,9 +15,11 @@
 //! needed by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as
 //! the load of the fullest port. The time grows with the number of jobs and its logarithm.
 
+mod lists;
 mod pairs;
 
 use super::ports::Ports;
+use lists::Lists;
 use pairs::Pairs;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -69,8 +71,7 @@ struct GreedyState<'a> {
     multicast_first: bool,
     start: Vec<u64>,
     started: Vec<bool>,
-    /// For each port, the transfers that hold it, the most critical first, and how many at the front have started.
-    lists: Vec<(Vec<Entry>, usize)>,
+    lists: Lists,
     pairs: Pairs,
     /// The cycles of jobs that have not started, for each port.
     left: Vec<u64>,
@@ -85,14 +86,6 @@ struct GreedyState<'a> {
     busy: BinaryHeap<Reverse<(u64, u32)>>,
     /// The number of looks until patience ends.
     patience: usize,
-}
-
-/// A transfer in the list of one of its ports, with another of its ports. That port is usually busy, and then no other
-/// property of the transfer has to be examined.
-#[derive(Clone, Copy)]
-struct Entry {
-    transfer: u32,
-    other: u32,
 }
 
 /// The criticality of a transfer: the cycles left at the fullest of its other ports, the number of its ports, how near
@@ -111,7 +104,7 @@ impl<'a> GreedyState<'a> {
             multicast_first,
             start: vec![0; ports.len()],
             started: vec![false; ports.len()],
-            lists: lists(ports),
+            lists: Lists::new(ports),
             pairs: Pairs::default(),
             left: ports.load.clone(),
             multicasts: vec![0; n],
@@ -126,7 +119,7 @@ impl<'a> GreedyState<'a> {
             ports.holds(t).iter().for_each(|&p| state.multicasts[p as usize] += 1);
         }
         // A multicast would be met once for every free receiver, so lists are better.
-        if !ports.has_multicast() && state.lists.iter().any(|l| l.0.len() > 2 * CHOICES) {
+        if !ports.has_multicast() && state.lists.longest() > 2 * CHOICES {
             state.pairs = Pairs::new(ports);
         }
         state
@@ -134,11 +127,7 @@ impl<'a> GreedyState<'a> {
 
     /// Returns the transfer that a free port starts now, or `None` if there is none.
     fn choose(&mut self, port: u32) -> Option<u32> {
-        let (list, done) = &mut self.lists[port as usize];
-        while *done < list.len() && self.started[list[*done].transfer as usize] {
-            *done += 1;
-        }
-        let length = list.len() - *done;
+        let length = self.lists.drop_first(port, &self.started);
         let side = !self.ports.is_out[port as usize] as usize;
         let free = self.free[side].len();
         let along_list = length.min(CHOICES * self.count[side] / free.max(1));
@@ -153,8 +142,7 @@ impl<'a> GreedyState<'a> {
 
     fn along_list(&mut self, port: u32) -> Option<u32> {
         let (mut best, mut found, mut stale, mut looks) = (Best::default(), 0, 0, 0);
-        let (list, done) = &self.lists[port as usize];
-        for entry in &list[*done..] {
+        for entry in self.lists.rest(port) {
             if found == CHOICES || (looks >= LOOKS && (found > 0 || looks >= self.patience)) {
                 break;
             }
@@ -169,22 +157,9 @@ impl<'a> GreedyState<'a> {
         }
         self.patience = self.patience.saturating_sub(looks);
         if stale > LOOKS / 2 {
-            self.drop_started(port, looks);
+            self.lists.drop_started(port, looks, &self.started);
         }
         best.0.map(|k| k.3.0)
-    }
-
-    /// Removes started transfers from the front of a port's list: the others move back.
-    fn drop_started(&mut self, port: u32, looks: usize) {
-        let (list, done) = &mut self.lists[port as usize];
-        let mut end = *done + looks;
-        for at in (*done..end).rev() {
-            if !self.started[list[at].transfer as usize] {
-                end -= 1;
-                list[end] = list[at];
-            }
-        }
-        *done = end;
     }
 
     fn among_free(&mut self, port: u32, side: usize) -> Option<u32> {
@@ -245,26 +220,4 @@ impl<'a> GreedyState<'a> {
         self.place[port as usize] = free.len() as u32;
         free.push(port);
     }
-}
-
-/// Returns the transfers of each port by the load of the fullest port on the other side, then by distance.
-fn lists(ports: &Ports) -> Vec<(Vec<Entry>, usize)> {
-    /// The load of the other side, the distance, the transfer, another of its ports.
-    type Keyed = (Reverse<u64>, u32, u32, u32);
-    let mut keyed: Vec<Vec<Keyed>> = vec![vec![]; ports.load.len()];
-    for t in 0..ports.len() {
-        let holds = ports.holds(t);
-        let (out, first) = (holds[0], holds[1]);
-        let others = holds[1..].iter().map(|&p| ports.load[p as usize]).max().unwrap_or(0);
-        keyed[out as usize].push((Reverse(others), ports.skew[t], t as u32, first));
-        let load = Reverse(ports.load[out as usize]);
-        for &hold in &holds[1..] {
-            keyed[hold as usize].push((load, ports.skew[t], t as u32, out));
-        }
-    }
-    let list = |mut keys: Vec<Keyed>| {
-        keys.sort_unstable();
-        (keys.into_iter().map(|k| Entry { transfer: k.2, other: k.3 }).collect(), 0)
-    };
-    keyed.into_iter().map(list).collect()
 }

@@ -61,6 +61,11 @@ pub(super) struct Layered {
 }
 
 impl Layered {
+    /// Returns the number of slices.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Adds the slices to those of other processors.
     pub fn write(&self, result: &mut PhaseSchedule) {
         let shift = result.served.len() as u32;

@@ -74,7 +74,11 @@ fn most_parts(jobs: &Jobs, job: usize, size: u64) -> u64 {
 
 /// Returns the jobs, each cut into so many parts, or `None` if none is cut.
 fn cut(jobs: &Jobs, parts: impl Fn(usize) -> u64) -> Option<Jobs> {
-    let mut result = Jobs::default();
+    let count = (0..jobs.list.len()).map(|k| parts(k) as usize).sum();
+    if count == jobs.list.len() {
+        return None;
+    }
+    let mut result = Jobs::with_capacity(count, jobs.to.len());
     for (k, job) in jobs.list.iter().enumerate() {
         let (n, unit, parts) = (jobs.receivers(k).len() as u64, unit(job), parts(k));
         for p in 0..parts {
@@ -82,5 +86,5 @@ fn cut(jobs: &Jobs, parts: impl Fn(usize) -> u64) -> Option<Jobs> {
             result.add_part(jobs, k, job.first..job.first + job.words, edge(p)..edge(p + 1));
         }
     }
-    (result.list.len() > jobs.list.len()).then_some(result)
+    Some(result)
 }

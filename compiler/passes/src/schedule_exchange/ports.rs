@@ -42,7 +42,14 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Returns the jobs of each processor for which `asked` holds: one per transfer with receivers on it.
     pub fn of(phase: &Phase, machine: &Machine, asked: impl Fn(usize) -> bool) -> Vec<Jobs> {
-        let mut jobs = vec![Jobs::default(); machine.ipus as usize];
+        let mut counts = vec![(0, 0); machine.ipus as usize];
+        for transfer in &phase.transfers {
+            let (jobs, receivers) = &mut counts[machine.ipu_of(transfer.from.tile) as usize];
+            (*jobs, *receivers) = (*jobs + 1, *receivers + phase.receivers(transfer).len());
+        }
+        let room =
+            |(ipu, (jobs, receivers))| if asked(ipu) { Jobs::with_capacity(jobs, receivers) } else { Jobs::default() };
+        let mut jobs: Vec<Jobs> = counts.into_iter().enumerate().map(room).collect();
         for (t, transfer) in phase.transfers.iter().enumerate() {
             let ipu = machine.ipu_of(transfer.from.tile);
             if !asked(ipu as usize) {
@@ -53,6 +60,11 @@ impl Jobs {
             jobs[ipu as usize].add(t as u32, 0..transfer.words, transfer.from.tile, receivers);
         }
         jobs
+    }
+
+    /// Creates an empty list with capacity for some jobs and receivers.
+    pub fn with_capacity(jobs: usize, receivers: usize) -> Jobs {
+        Jobs { list: Vec::with_capacity(jobs), to: Vec::with_capacity(receivers), from: Vec::with_capacity(jobs) }
     }
 
     /// Adds a job, unless it has no receivers.

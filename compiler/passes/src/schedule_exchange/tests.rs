@@ -143,7 +143,7 @@ fn words_between_processors_take_the_fullest_link_group() {
 fn exchange_code_counts_sends_and_receipts() {
     let machine = machine(2, 4);
     let phase = phase([(0, vec![1, 2, 5], 130), (3, vec![2], 64)]);
-    let schedule = StepSchedule { before: schedule(&phase, &machine).unwrap(), ..StepSchedule::default() };
+    let schedule = StepSchedule { before: schedule(&phase, &machine).unwrap().into(), ..StepSchedule::default() };
     let bytes = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &schedule, &machine);
     // 130 words take three sends, and as many again to the other processor; every receipt takes two instructions of 4
     // bytes.

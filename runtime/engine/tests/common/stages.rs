@@ -11,6 +11,7 @@ use girder_ir::plan::*;
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Allocates a graph whose variables and families are all placed by hand, with the naive tables. Elements that move
 /// between tiles must be whole words.
@@ -121,7 +122,7 @@ fn start(step: &StepPlan) -> StepSchedule {
         };
         let slices: Vec<TransferSlice> = (0..).zip(&p.transfers).map(&mut next).collect();
         let cycles = if slices.is_empty() { vec![] } else { vec![(0, at)] };
-        PhaseSchedule { slices, cycles, ..PhaseSchedule::default() }
+        Arc::new(PhaseSchedule { slices, cycles, ..PhaseSchedule::default() })
     };
     StepSchedule { before: phase(&step.before), after: phase(&step.after) }
 }

@@ -152,7 +152,7 @@ proptest! {
         let phase = phase(sends.filter(|(s, to, _)| to.iter().any(|t| t != s) && to[..] != [*s]));
         let schedule = replayed(&phase, &machine);
         let counted = counted(&phase, &schedule, &machine);
-        let step = StepSchedule { before: schedule, ..StepSchedule::default() };
+        let step = StepSchedule { before: schedule.into(), ..StepSchedule::default() };
         let code = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &step, &machine);
         prop_assert_eq!(code, counted);
     }

@@ -19,8 +19,8 @@ pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<
             landing_rows(family as u32, field as u32, all, &mut rows);
         }
     }
-    phase_rows(&plan.before, When::Before, schedule.map(|s| &s.before), &mut rows);
-    phase_rows(&plan.after, When::After, schedule.map(|s| &s.after), &mut rows);
+    phase_rows(&plan.before, When::Before, schedule.map(|s| &*s.before), &mut rows);
+    phase_rows(&plan.after, When::After, schedule.map(|s| &*s.after), &mut rows);
     rows
 }
 

@@ -101,7 +101,7 @@ proptest! {
         let landings = vec![vec![c.landings(instances, &buffers), c.landings(instances, &buffers)]];
         let carries = (c.below(2) == 0).then(|| CopyId::from_u32(c.below(3)));
         let plan = StepPlan { buffers, before, after, carries };
-        let schedule = StepSchedule { before: first, after: second };
+        let schedule = StepSchedule { before: first.into(), after: second.into() };
         for schedule in [None, Some(schedule)] {
             let by_family: Vec<&[FieldLandings]> = landings.iter().map(|l| &l[..]).collect();
             let rows = fold(to_rows(&plan, &by_family, schedule.as_ref()));

@@ -6,6 +6,7 @@ use super::families::RowFamily;
 use super::row::{Landed, Receivers, Row, When, member};
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
+use std::sync::Arc;
 
 /// Maximal number of rows, buffers and receivers that the families of a step may expand to, in total.
 const MAX_ENTRIES: u64 = 1 << 26;
@@ -105,8 +106,8 @@ impl Reader<'_> {
     fn timed(&mut self, when: When) -> &mut PhaseSchedule {
         self.scheduled = true;
         match when {
-            When::Before => &mut self.schedule.before,
-            When::After => &mut self.schedule.after,
+            When::Before => Arc::make_mut(&mut self.schedule.before),
+            When::After => Arc::make_mut(&mut self.schedule.after),
         }
     }
 
@@ -213,7 +214,7 @@ impl Reader<'_> {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
-            schedule.slices.sort_by_key(|p| p.transfer);
+            Arc::make_mut(schedule).slices.sort_by_key(|p| p.transfer);
         }
         self.tables.plan.before.groups = self.groups.0.into_groups();
         self.tables.plan.after.groups = self.groups.1.into_groups();
