@@ -191,6 +191,30 @@ impl Kernel {
         pointers.chain(accumulators).chain(numbers).max().unwrap_or(0) as usize
     }
 
+    /// Returns how often the items read each value.
+    pub(crate) fn uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.defs.len()];
+        for item in &self.items {
+            match item {
+                Item::Make(value) => self.def(*value).args.iter().for_each(|a| uses[a.0 as usize] += 1),
+                Item::Do(effect) => effect.reads().iter().for_each(|a| uses[a.0 as usize] += 1),
+            }
+        }
+        uses
+    }
+
+    /// Returns the operands of `fma(a, b, c)` with the signs of its factors moved to the product, and whether the
+    /// product is negated.
+    pub(crate) fn signed_product(&self, args: &[Value]) -> ([Value; 3], bool) {
+        let [a, b, c] = *args else { unreachable!("an `fma` has three operands") };
+        let unsigned = |x: Value| match self.def(x).op {
+            Op::Neg => (self.def(x).args[0], true),
+            _ => (x, false),
+        };
+        let ((a, minus_a), (b, minus_b)) = (unsigned(a), unsigned(b));
+        ([a, b, c], minus_a != minus_b)
+    }
+
     /// Removes items that no effect needs.
     pub fn prune(&mut self) {
         let mut needed = vec![false; self.defs.len()];

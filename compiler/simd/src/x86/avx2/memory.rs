@@ -201,7 +201,7 @@ impl Lowering<'_> {
                 self.to.effect(Do::AccumulateFma { accumulator, long, a, b, mask: None });
                 continue;
             };
-            let new = self.to.make(Machine::Fma { long }, &[a, b, old]);
+            let new = self.to.make(Machine::Fma { long, negated: false }, &[a, b, old]);
             let mask = self.form(under, long, n);
             let value = self.to.make(Machine::BlendBy { code: BLEND_BY[usize::from(long)] }, &[mask, old, new]);
             self.to.effect(Do::Assign { accumulator, value });
