@@ -418,6 +418,9 @@ impl Cpu {
                 let product = |n| s.get(i, 1, n, 1) as i64 * signed(s.get(i, 2, n, 1), 1);
                 (product(2 * n) + product(2 * n + 1)).clamp(-32768, 32767) as u64
             }),
+            "vpsadbw" => self.set(i, (8, 8), |s, n| {
+                (8 * n..8 * n + 8).map(|byte| s.get(i, 1, byte, 1).abs_diff(s.get(i, 2, byte, 1))).sum()
+            }),
             "vextractf64x4" => {
                 let half = 4 * usize::from(i.immediate8());
                 self.set(i, (4, 8), |s, n| s.get(i, 1, half + n, 8));

@@ -158,6 +158,10 @@ impl Lowering<'_> {
     fn accumulate(&mut self, id: AccumulatorId, op: Reduction, value: Value, mask: Option<Value>, half: u8) {
         let lane = self.kernel.accumulators[id.0 as usize].lane;
         let mut values = self.vectors(value, half);
+        if let Some((x, y)) = self.kernel.summed_bytes(id, op, value).filter(|_| mask.is_none()) {
+            let (x, y) = (self.vectors(x, half)[0], y.map(|y| self.vectors(y, half)[0]));
+            values[0] = self.to.byte_sums(x, y);
+        }
         if let Some(mask) = mask {
             let (mask, identity) = (self.mask(mask, half), self.splat(lane, op.identity(lane)));
             values = self.blend(lane, mask, &values, &identity);

@@ -258,6 +258,10 @@ impl Lowering<'_> {
         let accumulator = self.kernel.accumulators[id.0 as usize];
         let lane = accumulator.lane;
         let mut values = self.of(value);
+        if let Some((x, y)) = self.kernel.summed_bytes(id, op, value).filter(|_| mask.is_none()) {
+            let (x, y) = (self.of(x)[0], y.map(|y| self.of(y)[0]));
+            values[0] = self.to.byte_sums(x, y);
+        }
         let extremum = lane.is_float() && matches!(op, Reduction::Min | Reduction::Max);
         let mut masks = self.masks_of(lane, mask);
         // Masked-out lanes of parallel accumulators and of multi-instruction reductions accumulate the identity.
