@@ -167,7 +167,7 @@ impl Case {
             let bytes = accumulator.lane.bytes() as usize;
             if self.kernel.per_iteration > 1 && accumulator.any_order {
                 // Only the sum of all elements matters.
-                [&mut a, &mut b].map(|record| add_up(&mut record[accumulator.offset as usize..]));
+                [&mut a, &mut b].into_iter().for_each(|record| add_up(&mut record[accumulator.offset as usize..]));
                 continue;
             }
             for n in 0..GROUP as usize {
