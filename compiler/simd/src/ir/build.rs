@@ -206,7 +206,12 @@ impl Kernel {
     /// Returns the operands of a sum of absolute differences of loaded bytes, whose elements may be accumulated in any
     /// order: two loads, or one whose bytes are summed themselves. Elements that are not loaded are 0, and so are their
     /// differences.
-    pub(crate) fn summed_bytes(&self, id: AccumulatorId, op: Reduction, value: Value) -> Option<(Value, Option<Value>)> {
+    pub(crate) fn summed_bytes(
+        &self,
+        id: AccumulatorId,
+        op: Reduction,
+        value: Value,
+    ) -> Option<(Value, Option<Value>)> {
         let def = self.def(value);
         let sums = def.op == Op::SumNeighbours && self.accumulators[id.0 as usize].any_order;
         if !sums || op != Reduction::Sum || self.lane(def.args[0]) != Lane::U8 {

@@ -98,10 +98,14 @@ impl Lowering<'_> {
         let width = u8::from(lane.is_long());
         alone
             && !lane.is_mask()
-            && self.of(value).iter().all(|reg| match self.to.made[reg.0 as usize].as_ref().map(|i| (i.op, i.args.len())) {
-                Some((Machine::Plain { code, immediate: None }, 2)) => code.facts().w == width && code.facts().masked,
-                Some((Machine::Fma { .. }, _)) => zero,
-                _ => false,
+            && self.of(value).iter().all(|reg| {
+                match self.to.made[reg.0 as usize].as_ref().map(|i| (i.op, i.args.len())) {
+                    Some((Machine::Plain { code, immediate: None }, 2)) => {
+                        code.facts().w == width && code.facts().masked
+                    }
+                    Some((Machine::Fma { .. }, _)) => zero,
+                    _ => false,
+                }
             })
     }
 
