@@ -16,9 +16,9 @@
 //! `rsi + 4 * rdx` points to a mask for each iteration.
 //!
 //! # Note: The incomplete group
-//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start of
-//! the next row, waits until the store is in the cache. With AVX-512 the incomplete group therefore runs first if the
-//! order of groups is free, so that the whole groups of the row lie between its store and that load.
+//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start
+//! of the next row, waits until the store is in the cache. With AVX-512 the incomplete group therefore runs first if
+//! the order of groups is free, so that the whole groups of the row lie between its store and that load.
 //!
 //! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators unchanged.
 
