@@ -191,6 +191,57 @@ impl Kernel {
         pointers.chain(accumulators).chain(numbers).max().unwrap_or(0) as usize
     }
 
+    /// Returns how often the items read each value.
+    pub(crate) fn uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.defs.len()];
+        for item in &self.items {
+            match item {
+                Item::Make(value) => self.def(*value).args.iter().for_each(|a| uses[a.0 as usize] += 1),
+                Item::Do(effect) => effect.reads().iter().for_each(|a| uses[a.0 as usize] += 1),
+            }
+        }
+        uses
+    }
+
+    /// Returns the operands of a sum of absolute differences of loaded bytes, whose elements may be accumulated in any
+    /// order: two loads, or one whose bytes are summed themselves. Elements that are not loaded are 0, and so are their
+    /// differences.
+    pub(crate) fn summed_bytes(
+        &self,
+        id: AccumulatorId,
+        op: Reduction,
+        value: Value,
+    ) -> Option<(Value, Option<Value>)> {
+        let def = self.def(value);
+        let sums = def.op == Op::SumNeighbours && self.accumulators[id.0 as usize].any_order;
+        if !sums || op != Reduction::Sum || self.lane(def.args[0]) != Lane::U8 {
+            return None;
+        }
+        let loaded = |value: Value| matches!(self.def(value).op, Op::Load(_));
+        let bytes = def.args[0];
+        if loaded(bytes) {
+            return Some((bytes, None));
+        }
+        let difference = self.def(bytes);
+        let &[greater, less] = (difference.op == Op::Sub).then_some(difference.args.as_slice())? else { return None };
+        let (greater, less) = (self.def(greater), self.def(less));
+        let same = greater.op == Op::Max && less.op == Op::Min && greater.args == less.args;
+        let (x, y) = same.then(|| (greater.args[0], greater.args[1]))?;
+        (loaded(x) && loaded(y)).then_some((x, Some(y)))
+    }
+
+    /// Returns the operands of `fma(a, b, c)` with the signs of its factors moved to the product, and whether the
+    /// product is negated.
+    pub(crate) fn signed_product(&self, args: &[Value]) -> ([Value; 3], bool) {
+        let [a, b, c] = *args else { unreachable!("an `fma` has three operands") };
+        let unsigned = |x: Value| match self.def(x).op {
+            Op::Neg => (self.def(x).args[0], true),
+            _ => (x, false),
+        };
+        let ((a, minus_a), (b, minus_b)) = (unsigned(a), unsigned(b));
+        ([a, b, c], minus_a != minus_b)
+    }
+
     /// Removes items that no effect needs.
     pub fn prune(&mut self) {
         let mut needed = vec![false; self.defs.len()];

@@ -6,6 +6,7 @@
 //! A mask is a mask register.
 //!
 //! - `arith`, `convert`, `narrow`: operations
+//! - `masked`: selections, and operations under a mask
 //! - `memory`: loads, stores and accumulators
 //! - `emit`, `interleaved`: the machine code that only AVX-512 has
 //!
@@ -15,6 +16,7 @@ mod arith;
 mod convert;
 mod emit;
 mod interleaved;
+mod masked;
 mod memory;
 mod narrow;
 
@@ -36,6 +38,8 @@ struct Lowering<'k> {
     options: &'k Options,
     to: Program,
     ranges: Vec<(f64, f64)>,
+    /// How many items of the kernel read each value.
+    uses: Vec<u32>,
     /// The registers of each value.
     regs: Vec<Regs>,
     /// Maps a register wrapped to less than 32 bits to the register before the wrap.
@@ -53,6 +57,7 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
         options,
         to,
         ranges: ranges(kernel),
+        uses: kernel.uses(),
         regs: vec![Regs::new(); kernel.defs.len()],
         unwrapped: FxHashMap::default(),
         accumulators: Vec::new(),

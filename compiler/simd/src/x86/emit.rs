@@ -15,6 +15,11 @@
 //! With AVX2 a body has the instructions for both halves of a group. The last group has a body of its own, for which
 //! `rsi + 4 * rdx` points to a mask for each iteration.
 //!
+//! # Note: The incomplete group
+//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start
+//! of the next row, waits until the store is in the cache. With AVX-512 the incomplete group therefore runs first if
+//! the order of groups is free, so that the whole groups of the row lie between its store and that load.
+//!
 //! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators unchanged.
 
 use super::constants::{WINDOW, constants};
@@ -205,6 +210,10 @@ impl Emit<'_> {
     }
 
     fn groups(&mut self, known: Option<u64>) {
+        let tail_is_first = self.tail_is_first() && known.is_none_or(|n| n % GROUP != 0);
+        if tail_is_first {
+            self.first_tail(known.is_none());
+        }
         let row = self.unroll as u64 * GROUP;
         if known.is_none_or(|n| n >= row) {
             self.rows(self.unroll, known.is_none());
@@ -212,7 +221,7 @@ impl Emit<'_> {
         if self.unroll > 1 && known.is_none_or(|n| n % row >= GROUP) {
             self.rows(1, known.is_none());
         }
-        if known.is_some_and(|n| n % GROUP == 0) {
+        if tail_is_first || known.is_some_and(|n| n % GROUP == 0) {
             return;
         }
         if self.overlaps {
@@ -227,12 +236,37 @@ impl Emit<'_> {
             self.r.out.negate_rdx();
             self.r.out.point_rsi(self.r.pool.get(&WINDOW).map_or(0, |at| at + 64));
         } else {
-            self.r.out.low_bits_to_esi();
-            self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RSI.0), None);
-            self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
+            self.tail_masks(RSI);
         }
         self.group(Group { n: 0, tail: true });
         none.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// Returns whether the incomplete group runs before the others. See the note on the incomplete group.
+    fn tail_is_first(&self) -> bool {
+        let program = self.program;
+        let unordered = program.carried.is_empty() && program.interleaved.is_empty();
+        program.level == Level::Avx512 && !self.overlaps && unordered && program.pointers.iter().all(|p| p.unit)
+    }
+
+    /// Emits the incomplete group before the others.
+    fn first_tail(&mut self, may_be_none: bool) {
+        self.r.out.copy(RDX, RSI);
+        self.r.out.and(RDX, GROUP as i32 - 1);
+        let none = may_be_none.then(|| self.r.out.jump(Jump::Equal));
+        self.tail_masks(RAX);
+        self.r.out.copy(RAX, RSI);
+        self.r.out.and(RAX, -(GROUP as i32));
+        self.group(Group { n: 0, tail: true });
+        self.r.out.clear_rax();
+        none.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// Makes the masks of the first `rdx` lanes.
+    fn tail_masks(&mut self, scratch: Gpr) {
+        self.r.out.low_bits_to(scratch);
+        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(scratch.0), None);
+        self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
     }
 
     /// Emits the loop over whole groups, `unroll` at a time.

@@ -61,8 +61,8 @@ pub(super) enum Op {
     Plain { code: Code, immediate: Option<u8> },
     /// A vector shifted by an immediate.
     Shift { code: Code, by: u8 },
-    /// `a * b + c`
-    Fma { long: bool },
+    /// `a * b + c`, or `c - a * b` if the product is negated; rounded once.
+    Fma { long: bool, negated: bool },
     /// Like `Plain`, but the result is the operand that may be memory.
     Reversed { code: Code, immediate: Option<u8> },
     /// A comparison of two vectors; the result is a mask.
@@ -71,8 +71,10 @@ pub(super) enum Op {
     Blend { code: Code },
     /// Operands: mask, old, a, b. The result is `a op b` where the mask is set, otherwise `old`.
     Merge { code: Code },
-    /// Operands: mask, a. The result is `op a` where the mask is set, otherwise zero.
+    /// Operands: mask, a, and b if the operation has two. The result is zero where the mask is not set.
     Zeroed { code: Code },
+    /// Operands: mask, a, b, c. The result is that of `Fma` where the mask is set, otherwise zero.
+    ZeroedFma { long: bool, negated: bool },
     /// An instruction from one or two masks to one.
     Mask { code: Code, immediate: Option<u8> },
     /// The mask of the active lanes of eight iterations in the last group, as a vector.

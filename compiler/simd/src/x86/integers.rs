@@ -8,6 +8,13 @@ use super::program::Program;
 use super::table::Code;
 
 impl Program {
+    /// Emits sums of the absolute differences of eight unsigned bytes, or of the bytes alone, in the lower 32 bits of
+    /// 64-bit lanes.
+    pub(super) fn byte_sums(&mut self, x: Reg, y: Option<Reg>) -> Reg {
+        let y = y.unwrap_or_else(|| self.constant(0, 4));
+        self.plain(SUM_DIFFERENCES, &[x, y])
+    }
+
     /// Counts the leading zeros of each lane: sets all bits below the first set bit, and counts the clear bits.
     pub fn leading_zeros(&mut self, long: bool, x: Reg) -> Reg {
         let mut v = x;

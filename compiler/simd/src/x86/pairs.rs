@@ -21,6 +21,10 @@ pub(super) const ROUND: Pair = [Code::Vrndscaleps, Code::Vrndscalepd];
 pub(super) const FMA_132: Pair = [Code::Vfmadd132ps, Code::Vfmadd132pd];
 pub(super) const FMA_213: Pair = [Code::Vfmadd213ps, Code::Vfmadd213pd];
 pub(super) const FMA_231: Pair = [Code::Vfmadd231ps, Code::Vfmadd231pd];
+/// The same with the product negated.
+pub(super) const NEGATED_FMA_132: Pair = [Code::Vfnmadd132ps, Code::Vfnmadd132pd];
+pub(super) const NEGATED_FMA_213: Pair = [Code::Vfnmadd213ps, Code::Vfnmadd213pd];
+pub(super) const NEGATED_FMA_231: Pair = [Code::Vfnmadd231ps, Code::Vfnmadd231pd];
 pub(super) const COMPARE: Pair = [Code::Vcmpps, Code::Vcmppd];
 pub(super) const BLEND: Pair = [Code::Vblendmps, Code::Vblendmpd];
 pub(super) const IADD: Pair = [Code::Vpaddd, Code::Vpaddq];
@@ -41,7 +45,9 @@ pub(super) const SHIFT_RIGHT: Pair = [Code::Vpsrld, Code::Vpsrlq];
 pub(super) const SHIFT_RIGHT_SIGNED: Pair = [Code::Vpsrad, Code::Vpsraq];
 pub(super) const ICOMPARE: Pair = [Code::Vpcmpd, Code::Vpcmpq];
 pub(super) const UCOMPARE: Pair = [Code::Vpcmpud, Code::Vpcmpuq];
+/// Whether two vectors have a common bit in a lane; whether they have none.
 pub(super) const TEST: Pair = [Code::Vptestmd, Code::Vptestmq];
+pub(super) const TEST_NONE: Pair = [Code::Vptestnmd, Code::Vptestnmq];
 pub(super) const BROADCAST: Pair = [Code::Vbroadcastss, Code::Vbroadcastsd];
 pub(super) const GATHER: Pair = [Code::Vgatherdps, Code::Vgatherdpd];
 pub(super) const SCATTER: Pair = [Code::Vscatterdps, Code::Vscatterdpd];
@@ -100,6 +106,8 @@ pub(super) const WORD_SHIFT_RIGHT_SIGNED: Code = Code::Vpsraw;
 /// Sums of the products of neighbouring lanes: signed 16-bit lanes, and unsigned with signed 8-bit lanes.
 pub(super) const ADD_PRODUCTS: Code = Code::Vpmaddwd;
 pub(super) const ADD_BYTE_PRODUCTS: Code = Code::Vpmaddubsw;
+/// The sums of the differences of eight unsigned bytes, in 64-bit lanes.
+pub(super) const SUM_DIFFERENCES: Code = Code::Vpsadbw;
 pub(super) const MASK_AND: Code = Code::Kandw;
 /// `!a & b`
 pub(super) const MASK_AND_NOT: Code = Code::Kandnw;

@@ -51,7 +51,7 @@ impl Emit<'_> {
         let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
         match (inst.op, self.program.level) {
             (op, _) if op.is_made_again() => {}
-            (Op::Fma { long }, _) => self.fma(reg, &inst.args, usize::from(long)),
+            (Op::Fma { long, negated }, _) => self.fma(reg, &inst.args, (long, negated), Masking::default()),
             (op, Level::Avx2) => self.make_avx2(reg, op, &inst.args, group),
             (op, Level::Avx512) => self.make_avx512(reg, op, &inst.args, group),
         }
@@ -100,6 +100,7 @@ impl Emit<'_> {
                 out.vector(code, n, Some(no), Rm::Register(yes), masked(k, false), None)
             }
             (Op::Zeroed { code }, &[k, a]) => out.vector(code, n, None, Rm::Register(a), masked(k, true), None),
+            (Op::Zeroed { code }, &[k, a, b]) => out.vector(code, n, Some(a), Rm::Register(b), masked(k, true), None),
             (Op::Mask { code, immediate }, &[a]) => out.mask(code, n, None, Rm::Register(a), immediate),
             (Op::Mask { code, immediate }, &[a, b]) => out.mask(code, n, Some(a), Rm::Register(b), immediate),
             _ => unreachable!("{op:?} takes other operands"),
@@ -107,34 +108,39 @@ impl Emit<'_> {
     }
 
     /// Emits `a * b + c` into the register of a dead operand, if there is one.
-    pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], long: usize) {
+    pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], (long, negated): (bool, bool), masking: Masking) {
+        let long = usize::from(long);
+        let [in_132, in_213, in_231] = match negated {
+            false => [FMA_132, FMA_213, FMA_231],
+            true => [NEGATED_FMA_132, NEGATED_FMA_213, NEGATED_FMA_231],
+        };
         let [a, b, c] = *args else { unreachable!("it has three operands") };
         let memory = |e: &Self, operand: Reg| e.r.in_memory(operand).is_some();
         // A factor in memory has to be the second one.
         let (a, b) = if memory(self, a) && !memory(self, b) { (b, a) } else { (a, b) };
         let free = |e: &Self, operand: Reg| e.gives_way(operand, reg) && !memory(e, operand);
         let (code, first, second, third) = if free(self, c) {
-            (FMA_231, c, a, b)
+            (in_231, c, a, b)
         } else if free(self, a) && memory(self, b) && !memory(self, c) {
-            (FMA_132, a, c, b)
+            (in_132, a, c, b)
         } else if free(self, a) {
-            (FMA_213, a, b, c)
+            (in_213, a, b, c)
         } else if free(self, b) {
-            (FMA_213, b, a, c)
+            (in_213, b, a, c)
         } else {
             let (factor, other, start) = (self.r.operand(a), self.r.source(b), self.r.source(c));
             let n = self.r.result(reg);
             let none = Masking::default();
             let copy = if matches!(start, Rm::Register(_)) { COPY[0] } else { LOAD[0] };
             self.r.out.vector(copy, n, None, start, none, None);
-            self.r.out.vector(FMA_231[long], n, Some(factor), other, none, None);
+            self.r.out.vector(in_231[long], n, Some(factor), other, masking, None);
             return self.r.drop_dead(args);
         };
         let locked = self.r.operand(first);
         let (second, third) = (self.r.operand(second), self.r.source(third));
         let n = self.r.rename(first, reg);
         debug_assert_eq!(n, locked, "a value that gives way keeps its register");
-        self.r.out.vector(code[long], n, Some(second), third, Masking::default(), None);
+        self.r.out.vector(code[long], n, Some(second), third, masking, None);
         self.r.drop_dead(args);
     }
 

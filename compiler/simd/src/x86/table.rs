@@ -39,6 +39,8 @@ pub struct Facts {
     pub gathers: bool,
     /// With EVEX, the unit of one-byte displacements, in bytes.
     pub scale: u8,
+    /// Whether the EVEX form takes a mask.
+    pub masked: bool,
     /// The levels that have it.
     pub levels: Levels,
 }
@@ -83,6 +85,7 @@ const fn row(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Fact
         xmm: false,
         gathers: false,
         scale: 64,
+        masked: true,
         levels: Levels::Both,
     }
 }
@@ -102,6 +105,10 @@ impl Facts {
 
     const fn stores(self) -> Facts {
         Facts { stores: true, ..self }
+    }
+
+    const fn without_mask(self) -> Facts {
+        Facts { masked: false, ..self }
     }
 
     const fn commutes(self) -> Facts {
@@ -209,6 +216,12 @@ table! {
     Vfmadd213pd = row("vfmadd213pd", 2, 1, 1, 0xa8);
     Vfmadd231ps = row("vfmadd231ps", 2, 1, 0, 0xb8);
     Vfmadd231pd = row("vfmadd231pd", 2, 1, 1, 0xb8);
+    Vfnmadd132ps = row("vfnmadd132ps", 2, 1, 0, 0x9c);
+    Vfnmadd132pd = row("vfnmadd132pd", 2, 1, 1, 0x9c);
+    Vfnmadd213ps = row("vfnmadd213ps", 2, 1, 0, 0xac);
+    Vfnmadd213pd = row("vfnmadd213pd", 2, 1, 1, 0xac);
+    Vfnmadd231ps = row("vfnmadd231ps", 2, 1, 0, 0xbc);
+    Vfnmadd231pd = row("vfnmadd231pd", 2, 1, 1, 0xbc);
     Vcmpps = row("vcmpps", 1, 0, 0, 0xc2).gives_mask();
     Vcmppd = row("vcmppd", 1, 1, 1, 0xc2).gives_mask();
     Vblendmps = row("vblendmps", 2, 1, 0, 0x65).avx512();
@@ -251,6 +264,8 @@ table! {
     Vpcmpuq = row("vpcmpuq", 3, 1, 1, 0x1e).avx512().gives_mask();
     Vptestmd = row("vptestmd", 2, 1, 0, 0x27).avx512().gives_mask();
     Vptestmq = row("vptestmq", 2, 1, 1, 0x27).avx512().gives_mask();
+    Vptestnmd = row("vptestnmd", 2, 2, 0, 0x27).avx512().gives_mask();
+    Vptestnmq = row("vptestnmq", 2, 2, 1, 0x27).avx512().gives_mask();
     Vbroadcastss = row("vbroadcastss", 2, 1, 0, 0x18).scale(4);
     Vbroadcastsd = row("vbroadcastsd", 2, 1, 1, 0x19).scale(8).vex_w(0);
     Vgatherdps = row("vgatherdps", 2, 1, 0, 0x92).scale(4).gathers();
@@ -324,6 +339,7 @@ table! {
     Vpsraw = row("vpsraw", 1, 1, 0, 0x71).digit(4);
     Vpmaddwd = row("vpmaddwd", 1, 1, 0, 0xf5).commutes();
     Vpmaddubsw = row("vpmaddubsw", 2, 1, 0, 0x04);
+    Vpsadbw = row("vpsadbw", 1, 1, 0, 0xf6).commutes().without_mask();
     Kandw = row("kandw", 1, 0, 0, 0x41).on_masks();
     Kandnw = row("kandnw", 1, 0, 0, 0x42).on_masks();
     Korw = row("korw", 1, 0, 0, 0x45).on_masks();

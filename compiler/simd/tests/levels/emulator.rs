@@ -76,6 +76,8 @@ fn compared(how: u8, a: f64, b: f64) -> bool {
         7 => !(a.is_nan() || b.is_nan()),
         0x1d => a >= b,
         0x1e => a > b,
+        // The same conditions inverted.
+        0x15 | 0x16 | 0x19 | 0x1a => !compared(how ^ 4, a, b),
         _ => panic!("no lowering compares by {how:#x}"),
     }
 }
@@ -230,6 +232,8 @@ impl Cpu {
             "Vcmppd" => ("float", 8),
             "Vptestmd" => ("test", 4),
             "Vptestmq" => ("test", 8),
+            "Vptestnmd" => ("test none", 4),
+            "Vptestnmq" => ("test none", 8),
             _ => {
                 let bytes = match name.as_bytes()[name.len() - 1] {
                     b'b' => 1,
@@ -240,12 +244,13 @@ impl Cpu {
                 (if name.starts_with("Vpcmpu") { "unsigned" } else { "signed" }, bytes)
             }
         };
-        let how = if kind == "test" { 0 } else { i.immediate8() };
+        let how = if kind.starts_with("test") { 0 } else { i.immediate8() };
         let holds = |lane: usize| {
             let (a, b) = (self.get(i, 1, lane, bytes), self.get(i, 2, lane, bytes));
             let order = match kind {
                 "float" => return compared(how, float(a, bytes), float(b, bytes)),
                 "test" => return a & b != 0,
+                "test none" => return a & b == 0,
                 "signed" => signed(a, bytes).cmp(&signed(b, bytes)),
                 _ => a.cmp(&b),
             };
@@ -336,11 +341,12 @@ impl Cpu {
                     bits(rounded, bytes)
                 })
             }
-            _ if name.starts_with("vfmadd") => {
+            _ if name.starts_with("vfmadd") || name.starts_with("vfnmadd") => {
                 let is_213 = name.contains("213");
                 self.set(i, all, |s, n| {
                     let (d, x, y) = (s.get(i, 0, n, bytes), a(s, n), b(s, n));
                     let (p, q, r) = if is_213 { (x, d, y) } else { (x, y, d) };
+                    let p = if name.starts_with("vfnmadd") { p ^ 1 << (8 * bytes - 1) } else { p };
                     match bytes {
                         4 => {
                             let [p, q, r] = [p, q, r].map(|w| f32::from_bits(w as u32));
@@ -411,6 +417,9 @@ impl Cpu {
             "vpmaddubsw" => self.set(i, (32, 2), |s, n| {
                 let product = |n| s.get(i, 1, n, 1) as i64 * signed(s.get(i, 2, n, 1), 1);
                 (product(2 * n) + product(2 * n + 1)).clamp(-32768, 32767) as u64
+            }),
+            "vpsadbw" => self.set(i, (8, 8), |s, n| {
+                (8 * n..8 * n + 8).map(|byte| s.get(i, 1, byte, 1).abs_diff(s.get(i, 2, byte, 1))).sum()
             }),
             "vextractf64x4" => {
                 let half = 4 * usize::from(i.immediate8());

@@ -24,6 +24,12 @@ impl Lowering<'_> {
                 let (yes, no) = (self.vectors(def.args[1], half), self.vectors(def.args[2], half));
                 return self.blend(lane, mask, &yes, &no);
             }
+            Op::Fma => {
+                let (args, negated) = kernel.signed_product(&def.args);
+                let [a, b, c] = args.map(|arg| self.vectors(arg, half));
+                let op = Machine::Fma { long: lane.is_long(), negated };
+                return (0..a.len()).map(|n| self.to.make(op, &[a[n], b[n], c[n]])).collect();
+            }
             Op::Convert => return self.convert(lane, def.args[0], half),
             Op::Bits => return self.bits(lane, def.args[0], half),
             _ => {}
@@ -36,10 +42,6 @@ impl Lowering<'_> {
                 smallvec![reg; if lane.is_long() { 2 } else { 1 }]
             }
             (Op::Index { offset, step }, []) => self.index(lane, offset, step, half),
-            (Op::Fma, [a, b, c]) => {
-                let op = Machine::Fma { long: lane.is_long() };
-                (0..a.len()).map(|n| self.to.make(op, &[a[n], b[n], c[n]])).collect()
-            }
             (_, [x]) => self.unary(def, x, half),
             (op, [a, b]) => self.binary(lane, op, (def.args[0], a), (def.args[1], b)),
             _ => unreachable!("{:?} takes other operands", def.op),

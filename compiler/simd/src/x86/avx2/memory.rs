@@ -158,6 +158,10 @@ impl Lowering<'_> {
     fn accumulate(&mut self, id: AccumulatorId, op: Reduction, value: Value, mask: Option<Value>, half: u8) {
         let lane = self.kernel.accumulators[id.0 as usize].lane;
         let mut values = self.vectors(value, half);
+        if let Some((x, y)) = self.kernel.summed_bytes(id, op, value).filter(|_| mask.is_none()) {
+            let (x, y) = (self.vectors(x, half)[0], y.map(|y| self.vectors(y, half)[0]));
+            values[0] = self.to.byte_sums(x, y);
+        }
         if let Some(mask) = mask {
             let (mask, identity) = (self.mask(mask, half), self.splat(lane, op.identity(lane)));
             values = self.blend(lane, mask, &values, &identity);
@@ -201,7 +205,7 @@ impl Lowering<'_> {
                 self.to.effect(Do::AccumulateFma { accumulator, long, a, b, mask: None });
                 continue;
             };
-            let new = self.to.make(Machine::Fma { long }, &[a, b, old]);
+            let new = self.to.make(Machine::Fma { long, negated: false }, &[a, b, old]);
             let mask = self.form(under, long, n);
             let value = self.to.make(Machine::BlendBy { code: BLEND_BY[usize::from(long)] }, &[mask, old, new]);
             self.to.effect(Do::Assign { accumulator, value });

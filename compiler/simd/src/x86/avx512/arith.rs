@@ -30,15 +30,20 @@ impl Lowering<'_> {
                 smallvec![reg; if lane.is_long() { 2 } else { 1 }]
             }
             (Op::Index { offset, step }, []) => self.index(lane, offset, step),
-            (Op::Select, [mask, yes, no]) => self.select(lane, mask, yes, no),
-            (Op::Compare(cond), [a, b]) => self.compare(self.kernel.lane(def.args[0]), cond, a, b),
+            (Op::Select, [..]) => self.selected(def),
+            (Op::Compare(cond), [a, b]) if kernel.lane(def.args[0]).is_mask() => {
+                smallvec![self.compare_masks(cond, a[0], b[0])]
+            }
+            (Op::Compare(_), [..]) => smallvec![self.compare(def, false)],
             (Op::Convert, [_]) => self.convert(lane, def.args[0]),
             (Op::Bits, [_]) => self.bits(lane, def.args[0]),
-            (Op::Fma, [a, b, c]) => {
-                let op = Machine::Fma { long: lane.is_long() };
+            (Op::Fma, [..]) => {
+                let (args, negated) = kernel.signed_product(&def.args);
+                let [a, b, c] = args.map(|arg| self.of(arg));
+                let op = Machine::Fma { long: lane.is_long(), negated };
                 (0..a.len()).map(|n| self.to.make(op, &[a[n], b[n], c[n]])).collect()
             }
-            (_, [x]) if lane.is_mask() => smallvec![self.mask(MASK_NOT, &[x[0]])],
+            (_, [_]) if lane.is_mask() => smallvec![self.inverse(def.args[0])],
             (op, [a, b]) if lane.is_mask() => {
                 let code = match op {
                     Op::And => MASK_AND,
@@ -82,14 +87,14 @@ impl Lowering<'_> {
                     // `-abs(x)`
                     Op::Abs => {
                         let of = self.of(inner.args[0]);
-                        self.each(OR[0], None, &[&of, &signs])
+                        self.each(pick(OR, lane), None, &[&of, &signs])
                     }
-                    _ => self.each(XOR[0], None, &[x, &signs]),
+                    _ => self.each(pick(XOR, lane), None, &[x, &signs]),
                 }
             }
             Op::Abs if lane.is_float() => {
                 let rest: Regs = smallvec![self.to.constant(sign - 1, bytes); x.len()];
-                self.each(AND[0], None, &[x, &rest])
+                self.each(pick(AND, lane), None, &[x, &rest])
             }
             Op::Neg => {
                 let zero: Regs = smallvec![self.to.constant(0, bytes); x.len()];
@@ -98,7 +103,7 @@ impl Lowering<'_> {
             Op::Not => {
                 let all = if lane.is_long() { u64::MAX } else { u64::from(u32::MAX) };
                 let ones: Regs = smallvec![self.to.constant(all, bytes); x.len()];
-                self.each(XOR[0], None, &[x, &ones])
+                self.each(pick(XOR, lane), None, &[x, &ones])
             }
             Op::Abs if lane.is_signed() => self.each(pick(IABS, lane), None, &[x]),
             Op::Abs => x.clone(),
@@ -240,26 +245,6 @@ impl Lowering<'_> {
             .collect()
     }
 
-    fn compare(&mut self, lane: Lane, cond: Cond, a: &Regs, b: &Regs) -> Regs {
-        if lane.is_mask() {
-            return smallvec![self.compare_masks(cond, a[0], b[0])];
-        }
-        let (code, immediate) = match lane.is_float() {
-            true => (pick(COMPARE, lane), order::of_floats(cond)),
-            false => {
-                let signed = lane.is_signed() || lane.bytes() < 4;
-                (pick(if signed { ICOMPARE } else { UCOMPARE }, lane), order::of_integers(cond))
-            }
-        };
-        self.compared(code, immediate, a, b)
-    }
-
-    pub(super) fn compared(&mut self, code: Code, immediate: u8, a: &Regs, b: &Regs) -> Regs {
-        let op = Machine::Compare { code, immediate: Some(immediate) };
-        let masks: Regs = a.iter().zip(b).map(|(&x, &y)| self.to.make(op, &[x, y])).collect();
-        smallvec![self.one_mask(&masks)]
-    }
-
     fn compare_masks(&mut self, cond: Cond, a: Reg, b: Reg) -> Reg {
         match cond {
             Cond::Eq => self.mask(MASK_EQUAL, &[a, b]),
@@ -275,17 +260,5 @@ impl Lowering<'_> {
                 self.mask(MASK_NOT, &[below])
             }
         }
-    }
-
-    /// Emits `mask ? yes : no`.
-    pub(super) fn select(&mut self, lane: Lane, mask: &Regs, yes: &Regs, no: &Regs) -> Regs {
-        if lane.is_mask() {
-            let yes = self.mask(MASK_AND, &[mask[0], yes[0]]);
-            let no = self.mask(MASK_AND_NOT, &[mask[0], no[0]]);
-            return smallvec![self.mask(MASK_OR, &[yes, no])];
-        }
-        let masks = self.masks(lane, mask[0]);
-        let op = Machine::Blend { code: pick(BLEND, lane) };
-        (0..yes.len()).map(|n| self.to.make(op, &[masks[n], no[n], yes[n]])).collect()
     }
 }

@@ -42,10 +42,15 @@ impl Emit<'_> {
                 self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
                 self.r.drop_dead(args);
             }
+            Op::ZeroedFma { long, negated } => {
+                let k = self.r.operand(args[0]);
+                self.fma(reg, &args[1..], (long, negated), Masking { register: k, zeroing: true });
+                self.r.drop_dead(&args[..1]);
+            }
             Op::Merge { code } => {
                 let [mask, old, a, b] = *args else { unreachable!("it has four operands") };
                 let [k, was, x, y] = [mask, old, a, b].map(|a| self.r.operand(a));
-                let n = if old != a && old != b && self.gives_way(old, reg) {
+                let n = if self.gives_way(old, reg) {
                     self.r.rename(old, reg)
                 } else {
                     let n = self.r.result(reg);

@@ -175,8 +175,9 @@ impl Lowering<'_> {
                     2 => STORE_16,
                     _ => pick(STORE, lane),
                 };
-                // The store itself truncates lanes to elements.
-                let value = self.unwrapped.get(&value).copied().unwrap_or(value);
+                // A store of narrow elements itself truncates lanes.
+                let unwrapped = self.unwrapped.get(&value).filter(|_| lane.bytes() < 4);
+                let value = unwrapped.copied().unwrap_or(value);
                 Do::Store { code, to, value, mask }
             } else {
                 Do::Scatter { code: pick(SCATTER, lane), to, offsets: self.offsets(stride), value, mask }
@@ -257,6 +258,10 @@ impl Lowering<'_> {
         let accumulator = self.kernel.accumulators[id.0 as usize];
         let lane = accumulator.lane;
         let mut values = self.of(value);
+        if let Some((x, y)) = self.kernel.summed_bytes(id, op, value).filter(|_| mask.is_none()) {
+            let (x, y) = (self.of(x)[0], y.map(|y| self.of(y)[0]));
+            values[0] = self.to.byte_sums(x, y);
+        }
         let extremum = lane.is_float() && matches!(op, Reduction::Min | Reduction::Max);
         let mut masks = self.masks_of(lane, mask);
         // Masked-out lanes of parallel accumulators and of multi-instruction reductions accumulate the identity.
@@ -264,6 +269,11 @@ impl Lowering<'_> {
             let (mask, identity) = (self.of(mask), self.splat(lane, op.identity(lane)));
             values = self.select(lane, &mask, &values, &identity);
             masks = SmallVec::from_elem(None, 2);
+        }
+        if mask.is_none()
+            && let Some((mask, one)) = self.counted_mask(lane, op, value)
+        {
+            (values, masks) = (one, self.masks(lane, mask).into_iter().map(Some).collect());
         }
         let updates = self.kernel.items.iter().filter(|item| match item {
             Item::Do(effect) => effect.accumulator() == Some(id),
@@ -289,6 +299,19 @@ impl Lowering<'_> {
                 self.to.set_parallel(accumulator, Parallel { start, value, items });
             }
         }
+    }
+}
+
+impl Lowering<'_> {
+    /// Returns the mask and a vector of ones if a value is 1 where a mask is set, and lanes with 0 change nothing.
+    fn counted_mask(&mut self, lane: Lane, op: Reduction, value: Value) -> Option<(Reg, Regs)> {
+        let def = self.kernel.def(value);
+        let is_mask = def.op == Op::Convert && self.kernel.lane(def.args[0]) == Lane::Mask;
+        if !is_mask || lane.is_float() || !matches!(op, Reduction::Or | Reduction::Sum) {
+            return None;
+        }
+        let mask = self.of(def.args[0])[0];
+        Some((mask, self.splat(lane, 1)))
     }
 }
 

@@ -95,12 +95,13 @@ impl Bytes {
         self.general(0x39, b.0, Rm::Register(a.0));
     }
 
-    /// `esi = 2^edx - 1`, for `edx` below 32.
-    pub fn low_bits_to_esi(&mut self) {
-        self.list(format_args!("mov esi, -1; bzhi esi, esi, edx"));
-        self.put(&[0xbe, 0xff, 0xff, 0xff, 0xff]);
-        // bzhi esi, esi, edx
-        self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | RSI.0 << 3 | RSI.0]);
+    /// `to = 2^edx - 1`, for `edx` below 32 and one of the first eight registers.
+    pub fn low_bits_to(&mut self, to: Gpr) {
+        let name = to.name();
+        self.list(format_args!("mov {name}, -1 (32 bits); bzhi {name}, {name}, rdx"));
+        self.put(&[0xb8 | to.0, 0xff, 0xff, 0xff, 0xff]);
+        // bzhi to, to, edx
+        self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | to.0 << 3 | to.0]);
     }
 
     /// `rsi = (2^(rdx * times + plus) - 1) >> shift`; the constant at `ones` is 64 one bits.
