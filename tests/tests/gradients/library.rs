@@ -200,7 +200,10 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ),
     ("depthwise", &["convolved", "block_of", "by_kernel"]),
     ("pool", &["box_of", "cuts_of", "box_cost", "geometry", "pooled", "chosen", "flat", "first_of", "counted"]),
-    ("batch_norm", &["squared_deviation", "factor_of", "scaled", "weighted", "slope_of", "for_channels", "batch_norm_layer"]),
+    (
+        "batch_norm",
+        &["squared_deviation", "factor_of", "scaled", "weighted", "slope_of", "for_channels", "batch_norm_layer"],
+    ),
     ("shape", &[]),
     // They write the parameters, or compute what is written to them.
     (
