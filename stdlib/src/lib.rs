@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 20] = [
+const MODULES: [(&str, &str); 27] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -16,6 +16,13 @@ const MODULES: [(&str, &str); 20] = [
     ("embedding", include_str!("../embedding.gir")),
     ("layers", include_str!("../layers.gir")),
     ("attention", include_str!("../attention.gir")),
+    ("conv", include_str!("../conv.gir")),
+    ("window", include_str!("../window.gir")),
+    ("kernels", include_str!("../kernels.gir")),
+    ("depthwise", include_str!("../depthwise.gir")),
+    ("pool", include_str!("../pool.gir")),
+    ("batch_norm", include_str!("../batch_norm.gir")),
+    ("shape", include_str!("../shape.gir")),
     ("random", include_str!("../random.gir")),
     ("optim", include_str!("../optim.gir")),
     ("updates", include_str!("../updates.gir")),

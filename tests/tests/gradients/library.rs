@@ -134,6 +134,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "embedding_layer",
             "dropout_layer",
             "attention_layer",
+            "conv_layer",
             "transformer",
             "apply",
             "train",
@@ -142,6 +143,68 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ),
     ("math", &[]),
     ("prelude", &[]),
+    // Static functions and the parts of convolutions and of pooling, which the derivative of the whole covers.
+    (
+        "conv",
+        &[
+            "each_axis",
+            "padding",
+            "three",
+            "geometry",
+            "reversed_of",
+            "in_groups",
+            "of_groups",
+            "matching",
+            "transposed_geometry",
+            "seen_back",
+        ],
+    ),
+    (
+        "window",
+        &[
+            "share_of",
+            "parts_of",
+            "parts_of_axes",
+            "fullest",
+            "block_channels",
+            "block_cost",
+            "window_plan",
+            "crew_of",
+            "cut_of",
+            "width_of",
+            "taken",
+            "reach",
+            "cut_cost",
+            "block_cycles",
+            "needed",
+            "met",
+            "convolved",
+            "convolved_blocks",
+            "add_boxes",
+        ],
+    ),
+    (
+        "kernels",
+        &[
+            "block_of",
+            "cut_block",
+            "block_cost",
+            "kernel_plan",
+            "part_of",
+            "kernel_cost",
+            "both_ways",
+            "vertex_cycles",
+            "by_kernel",
+            "kernel_blocks",
+        ],
+    ),
+    ("depthwise", &["convolved", "block_of", "by_kernel"]),
+    ("pool", &["box_of", "cuts_of", "box_cost", "geometry", "pooled", "chosen", "flat", "first_of", "counted"]),
+    (
+        "batch_norm",
+        &["squared_deviation", "factor_of", "scaled", "weighted", "slope_of", "for_channels", "batch_norm_layer"],
+    ),
+    ("shape", &[]),
     // They write the parameters, or compute what is written to them.
     (
         "optim",
@@ -364,6 +427,57 @@ pub const MODELS: &[(&str, &str)] = &[
          let keys = q[.., 0, 0] > -0.5; let y = nn.attention(q, q * 2.0, q * q, mask: keys, causal: true); \
          return sum(y * y);",
     ),
+    (
+        "conv",
+        "let (i, k) = (x.reshape([1, 2, 3, 2]), w.flatten()[0..24].reshape([2, 2, 2, 3])); \
+         let y = nn.conv(i, k, pad: [1, 0, 2, 1], stride: [1, 2], dilation: [2, 1]); return sum(y * y * y);",
+    ),
+    (
+        "conv",
+        "let y = nn.conv(x.reshape([2, 6, 1]), w.flatten()[0..12].reshape([3, 1, 4]), pad: \"same\", stride: 2); \
+         let k = w.flatten()[0..16].reshape([2, 2, 1, 2, 2]); \
+         let z = nn.conv(x.reshape([1, 2, 3, 1, 2]), k, pad: [0, 1, 1], groups: 1); \
+         let u = nn.conv(x.reshape([1, 2, 3, 2]), k.reshape([2, 2, 1, 4])[.., .., .., 0..2], pad: 1, groups: 2); \
+         return sum(y * y * y) + sum(z * z) + sum(u * u * u);",
+    ),
+    (
+        "conv_transpose",
+        "let (i, k) = (x.reshape([1, 2, 3, 2]), w.flatten()[0..24].reshape([2, 2, 2, 3])); \
+         let y = nn.conv_transpose(i, k, pad: [1, 0, 1, 1], stride: [3, 2], out_pad: [2, 0]); \
+         let z = nn.conv_transpose(i, k[.., .., .., 0..1], groups: 2, pad: \"same\", stride: 2); \
+         return sum(y * y * y) + sum(z * z * z);",
+    ),
+    (
+        "max_pool",
+        "let y = nn.max_pool(x.reshape([1, 4, 3, 1]), [3, 2], stride: [1, 2], pad: [1, 0]); \
+         let z = nn.max_pool(w.reshape([2, 15, 1]), 4); return sum(y * y * y) + sum(z * z);",
+    ),
+    (
+        "avg_pool",
+        "let i = x.reshape([1, 4, 3, 1]); let y = nn.avg_pool(i, 2, stride: 1, pad: 1, count_pad: false); \
+         let z = nn.avg_pool(i, [3, 2], pad: [1, 0], stride: 2); return sum(y * y * y) + sum(z * z * z);",
+    ),
+    ("sum_pool", "let y = pool.sum_pool(w.reshape([2, 5, 3, 1]), [2, 3], stride: 1, pad: 1); return sum(y * y * y);"),
+    (
+        "global_avg_pool",
+        "let y = nn.global_avg_pool(w); let z = nn.global_max_pool(w); return sum(y * y * y) + sum(z * z);",
+    ),
+    ("global_max_pool", "let z = nn.global_max_pool(x.reshape([1, 2, 2, 3])); return sum(z * z * z);"),
+    ("batch_norm", "let y = nn.batch_norm(x, w[0, .., 0], w[1, .., 1]); return sum(y * y * y);"),
+    (
+        "batch_norm",
+        "let v = x[1] * x[1] + 1.0; let y = nn.batch_norm(x, mean: x[0], variance: v, training: false); \
+         return sum(y * y * y);",
+    ),
+    ("group_norm", "let y = nn.group_norm(w.permute([0, 2, 1]), 3, x[0], x[1], eps: 0.1); return sum(y * y * y);"),
+    ("group_norm", "let y = nn.group_norm(x.reshape([1, 2, 1, 6]), 2); return sum(y * y * y * x.flatten()[0]);"),
+    ("instance_norm", "let y = nn.instance_norm(w, eps: 0.1); return sum(y * y * y);"),
+    ("pad", "let y = nn.pad(x, [1, 0, 0, 2], value: 2); return sum(y * y * y);"),
+    ("flip", "let y = nn.flip(x, [0, -1]) * x; return sum(y * y);"),
+    ("roll", "let y = nn.roll(x, -1, axis: 1) * nn.roll(x, 6); return sum(y * y);"),
+    ("split", "let y = nn.split(w, [1, 4], axis: 2); return sum(y[0] * y[0]) + sum(y[1] * y[1] * y[1]);"),
+    ("stack", "let y = nn.stack([x, x * x], axis: 1); return sum(y * y * y);"),
+    ("upsample", "let y = nn.upsample(w, 3) * nn.upsample(w * w, 3); return sum(y * y);"),
     ("embedding", "let y = nn.embedding(x, i32([[2, 0], [2, 3]])); return sum(y * y * y);"),
     (
         "clip_by_value",
@@ -406,6 +520,46 @@ pub const MODELS: &[(&str, &str)] = &[
          let g = grad(sum(y * y * z), wrt: x); return sum(g * g) / 100.0;",
     ),
     ("mse", "let g = grad(nn.huber(x, x * x, delta: 0.5) + nn.mse(x * x, x), wrt: x); return sum(g * g);"),
+    (
+        "conv_input",
+        "let (i, k) = (x.reshape([1, 2, 3, 2]), w.flatten()[0..24].reshape([2, 2, 2, 3])); \
+         let y = nn.conv(i, k, pad: 1, stride: [1, 2]); let g = grad(sum(y * y), wrt: (i: i, k: k)); \
+         return sum(g.i * g.i) + sum(g.k * g.k);",
+    ),
+    (
+        "conv_kernel",
+        "let d = nn.conv_kernel(x.reshape([1, 4, 3, 1]), [2, 2, 1, 1], w.flatten()[0..6].reshape([1, 3, 2, 1])); return sum(d * d);",
+    ),
+    (
+        "transpose_input",
+        "let (i, k) = (x.reshape([1, 2, 3, 2]), w.flatten()[0..24].reshape([2, 2, 2, 3])); \
+         let y = nn.conv_transpose(i, k, stride: 2); let g = grad(sum(y * y), wrt: (i: i, k: k)); \
+         return sum(g.i * g.i) + sum(g.k * g.k);",
+    ),
+    (
+        "transpose_kernel",
+        "let y = nn.conv_transpose(x.reshape([2, 6, 1]), w.flatten()[0..6].reshape([3, 1, 2]), stride: 2); \
+         let g = grad(sum(y * y * y), wrt: (x: x, w: w)); return sum(g.x * g.x) + sum(g.w * g.w);",
+    ),
+    (
+        "at_first",
+        "let y = nn.max_pool(x.reshape([1, 4, 3, 1]), 2, stride: 1); let g = grad(sum(y * y * y), wrt: x); \
+         return sum(g * g);",
+    ),
+    (
+        "from_first",
+        "let y = nn.max_pool(x.reshape([1, 12, 1]), 3, stride: 2); let g = grad(sum(y * y * y), wrt: x); \
+         return sum(grad(sum(g * g), wrt: x) * x);",
+    ),
+    (
+        "over_windows",
+        "let y = nn.avg_pool(x.reshape([1, 12, 1]), 3, stride: 2); let g = grad(sum(y * y * y), wrt: x); \
+         return sum(g * g);",
+    ),
+    (
+        "normalised_columns",
+        "let y = nn.batch_norm(x, w[0, .., 0], eps: 0.1); let g = grad(sum(y * y * y), wrt: x); return sum(g * g);",
+    ),
     (
         "attention",
         "let y = nn.attention(w, w * w, exp(w), causal: true); let g = grad(sum(y * y), wrt: w); \

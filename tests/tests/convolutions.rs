@@ -1,0 +1,170 @@
+//! Convolutions and their derivatives are those of plain loops, whatever the stride, padding, dilation and groups, on
+//! every machine; and what they cost on one, in modelled cycles.
+//!
+//! Elements are small whole numbers, so every order of a sum has the same bits.
+
+use girder_engine::Mode;
+use girder_tests::Program;
+
+/// A convolution of images of two axes: images, and then for each axis the length, the window, the stride, the padding
+/// before and after, and the dilation.
+struct Case {
+    images: i64,
+    axes: [[i64; 6]; 2],
+    groups: i64,
+    /// Input and output channels of a group.
+    channels: (i64, i64),
+}
+
+fn case(images: i64, axes: [[i64; 6]; 2], groups: i64, channels: (i64, i64)) -> Case {
+    Case { images, axes, groups, channels }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        case(1, [[5, 3, 1, 1, 1, 1], [7, 3, 1, 1, 1, 1]], 1, (3, 4)),
+        case(2, [[9, 3, 2, 1, 0, 1], [7, 2, 3, 0, 2, 1]], 1, (19, 5)),
+        case(3, [[8, 2, 1, 3, 0, 3], [6, 4, 1, 0, 0, 1]], 1, (1, 17)),
+        case(2, [[6, 1, 2, 0, 0, 1], [5, 1, 2, 0, 0, 1]], 3, (4, 2)),
+        case(1, [[1, 3, 1, 1, 1, 1], [40, 5, 2, 3, 1, 2]], 2, (9, 3)),
+        case(2, [[7, 3, 3, 2, 2, 2], [7, 3, 2, 1, 2, 1]], 5, (1, 1)),
+        case(1, [[4, 3, 1, 2, 2, 1], [4, 3, 1, 2, 2, 1]], 4, (1, 2)),
+    ]
+}
+
+fn result(a: &[i64; 6]) -> i64 {
+    (a[0] + a[3] + a[4] - (a[1] - 1) * a[5] - 1) / a[2] + 1
+}
+
+fn number(k: i64, factor: i64) -> i64 {
+    k * factor % 11 - 5
+}
+
+fn text(shape: &[i64], factor: i64, next: &mut i64) -> String {
+    let Some((&n, rest)) = shape.split_first() else {
+        *next += 1;
+        return format!("{}", number(*next - 1, factor));
+    };
+    let all: Vec<String> = (0..n).map(|_| text(rest, factor, next)).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// Calls `f` with the positions of the elements of the images, of the kernel and of the result that belong together.
+fn pairs(c: &Case, mut f: impl FnMut(i64, i64, i64)) {
+    let (cs, ns) = (c.groups * c.channels.0, c.groups * c.channels.1);
+    let [h, w] = &c.axes;
+    let (oh, ow) = (result(h), result(w));
+    for b in 0..c.images {
+        for (i, j) in (0..oh).flat_map(|i| (0..ow).map(move |j| (i, j))) {
+            for (r, s) in (0..h[1]).flat_map(|r| (0..w[1]).map(move |s| (r, s))) {
+                let (p, q) = (i * h[2] + r * h[5] - h[3], j * w[2] + s * w[5] - w[3]);
+                if p < 0 || p >= h[0] || q < 0 || q >= w[0] {
+                    continue;
+                }
+                for n in 0..ns {
+                    for l in 0..c.channels.0 {
+                        let from = n / c.channels.1 * c.channels.0 + l;
+                        let x = ((b * h[0] + p) * w[0] + q) * cs + from;
+                        let k = ((r * w[1] + s) * c.channels.0 + l) * ns + n;
+                        f(x, k, ((b * oh + i) * ow + j) * ns + n);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn bytes(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect()
+}
+
+#[test]
+fn convolutions_and_their_derivatives_are_those_of_loops() {
+    for (index, c) in cases().iter().enumerate() {
+        let [h, w] = &c.axes;
+        let (cs, ns) = (c.groups * c.channels.0, c.groups * c.channels.1);
+        let of_x = [c.images, h[0], w[0], cs];
+        let of_k = [h[1], w[1], c.channels.0, ns];
+        let of_y = [c.images, result(h), result(w), ns];
+        let count = |s: &[i64; 4]| s.iter().product::<i64>();
+        let [x, k, dy] = [(&of_x, 7), (&of_k, 3), (&of_y, 5)]
+            .map(|(s, factor)| (0..count(s)).map(|i| number(i, factor)).collect::<Vec<i64>>());
+        let (mut y, mut dx, mut dk) = (vec![0; dy.len()], vec![0; x.len()], vec![0; k.len()]);
+        pairs(c, |i, t, o| {
+            let (i, t, o) = (i as usize, t as usize, o as usize);
+            y[o] += x[i] * k[t];
+            dx[i] += dy[o] * k[t];
+            dk[t] += x[i] * dy[o];
+        });
+        let options = format!(
+            "stride: [{}, {}], pad: [{}, {}, {}, {}], dilation: [{}, {}], groups: {}",
+            h[2], w[2], h[3], h[4], w[3], w[4], h[5], w[5], c.groups
+        );
+        let more = [h, w].map(|a| a[0] - ((result(a) - 1) * a[2] + (a[1] - 1) * a[5] + 1 - a[3] - a[4]));
+        // A transposed convolution by the kernel with its channels exchanged in each group.
+        let has_transposed = c.groups == 1 && (0..2).all(|a| more[a] < c.axes[a][2].max(c.axes[a][5]));
+        let transposed = if has_transposed {
+            format!("z <- nn.conv_transpose(dy, k.permute([0, 1, 3, 2]), {options}, out_pad: {more:?});")
+        } else {
+            "z <- dx;".into()
+        };
+        let program = format!(
+            "use nn;
+            param x: f32{of_x:?} = {};
+            param k: f32{of_k:?} = {};
+            const dy: f32{of_y:?} = {};
+            var y: f32{of_y:?};
+            var dx: f32{of_x:?};
+            var dk: f32{of_k:?};
+            var z: f32{of_x:?};
+            program main() {{
+                let t = nn.conv(x, k, {options});
+                y <- t;
+                let g = grad(t, wrt: (x, k), dy: dy);
+                dx <- g[0];
+                dk <- g[1];
+                {transposed}
+            }}",
+            text(&of_x, 7, &mut 0),
+            text(&of_k, 3, &mut 0),
+            text(&of_y, 5, &mut 0)
+        );
+        for target in ["small", "gc200"] {
+            let compiled = Program::text(&program).target(target).over_memory().compile(&[Mode::Fast]);
+            let outcome = compiled.run(Mode::Fast, 1);
+            assert!(outcome.failure.is_none(), "case {index}: {:?}", outcome.failure);
+            let has = |name: &str, want: &[i64]| {
+                assert_eq!(outcome.array(name).bytes, bytes(want), "`{name}` of case {index} on {target}");
+            };
+            has("y", &y);
+            has("dx", &dx);
+            has("dk", &dk);
+            has("z", &dx);
+        }
+    }
+}
+
+/// Returns the cycles of a layer of ResNet-50, 28 × 28 with 128 channels, and of its derivatives.
+fn layer(images: u64) -> [u64; 3] {
+    let steps = [
+        "print(nn.conv(x, k, pad: 1)[0, 0, 0, 0]);",
+        "print(nn.conv_input(x.shape, k, x, pad: 1)[0, 0, 0, 0]);",
+        "print(nn.conv_kernel(x, k.shape, x, pad: 1)[0, 0, 0, 0]);",
+    ];
+    steps.map(|step| {
+        let text = format!(
+            "use nn; param x: f32[{images}, 28, 28, 128]; param k: f32[3, 3, 128, 128]; program main() {{ {step} }}"
+        );
+        Program::text(&text).target("gc200").estimate("main").cycles
+    })
+}
+
+#[test]
+fn a_layer_of_a_network_is_fast() {
+    for (images, most) in [(1, 24_500), (8, 86_000)] {
+        let [forward, by_input, by_kernel] = layer(images);
+        assert!(forward <= most, "{images} images: {forward}");
+        assert!(10 * by_input <= 13 * forward, "{images} images: {by_input} against {forward}");
+        assert!(10 * by_kernel <= 13 * forward, "{images} images: {by_kernel} against {forward}");
+    }
+}
