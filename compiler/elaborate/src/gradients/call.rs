@@ -3,7 +3,7 @@
 //! Invariant: the result has the structure of `wrt`; each of its float tensors is replaced by one of its shape.
 
 use super::active::Active;
-use super::state::{Leaf, Walk};
+use super::state::{Leaf, ReverseWalk};
 use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
         let chain: Vec<Tape> = self.emission.tapes();
         chain.iter().for_each(|tape| self.activate(tape, &mut active));
         self.note_carried(&chain, &y.view, &list, &active, span);
-        let mut walk = Walk::new(active, list, chain.len(), span, now);
+        let mut walk = ReverseWalk::new(active, list, chain.len(), span, now);
         self.reporter.enter_call(span);
         let reverse = self.emission.replace_reverse(true);
         let done = self.walk_chain(&mut walk, chain, &y, &seed);

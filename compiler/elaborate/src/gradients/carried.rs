@@ -60,10 +60,10 @@ impl Slice<'_> {
     }
 
     /// Removes the elements of a view that is written in full, as far as regions show it.
-    fn write(&mut self, view: &View, lens: impl Fn(VarId) -> u64) {
+    fn write(&mut self, view: &View, elements: impl Fn(VarId) -> u64) {
         let [part] = &view.parts[..] else { return };
         let Some(known) = self.vars.get_mut(&part.var) else { return };
-        let whole = lens(part.var);
+        let whole = elements(part.var);
         if view.len() == whole && !view.has_aliases() {
             self.vars.remove(&part.var);
             return;

@@ -7,7 +7,7 @@
 
 use super::order::{Inside, Moment};
 use super::record::tape_of;
-use super::state::{LoopContext, Walk};
+use super::state::{LoopContext, ReverseWalk};
 use super::tape::{Entry, EntryKind, Tape, What, each_touched, each_write};
 use crate::elaborator::{Body, Elaborator, NodeKind};
 use crate::value::Tensor;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 impl Elaborator<'_> {
     /// Returns the variables that live outside a step, are active and occur in its bodies.
-    fn outside(&self, w: &Walk, e: &Entry, bodies: &[Rc<Tape>]) -> Vec<VarId> {
+    fn outside(&self, w: &ReverseWalk, e: &Entry, bodies: &[Rc<Tape>]) -> Vec<VarId> {
         let mut vars = vec![];
         bodies.iter().for_each(|t| each_touched(t, &mut |v| vars.push(v)));
         vars.sort_unstable();
@@ -34,14 +34,14 @@ impl Elaborator<'_> {
         self.graph.vars[var].class == VarClass::Temp && self.recorder.made(var).is_some_and(|at| during.contains(&at))
     }
 
-    fn writes_reached(&self, w: &Walk, bodies: &[Rc<Tape>]) -> bool {
+    fn writes_reached(&self, w: &ReverseWalk, bodies: &[Rc<Tape>]) -> bool {
         let mut reached = false;
         bodies.iter().for_each(|t| each_write(t, &mut |v| reached |= w.adjoints.has(v)));
         reached
     }
 
     /// Forgets the adjoints of variables that live inside a step.
-    fn forget_locals(&mut self, w: &mut Walk, e: &Entry, bodies: &[Rc<Tape>]) {
+    fn forget_locals(&mut self, w: &mut ReverseWalk, e: &Entry, bodies: &[Rc<Tape>]) {
         let mut vars = vec![];
         bodies.iter().for_each(|t| each_touched(t, &mut |v| vars.push(v)));
         for v in vars {
@@ -52,7 +52,7 @@ impl Elaborator<'_> {
     }
 
     /// Gives the adjoints of outside variables variables of their own, without holes.
-    fn own_all(&mut self, w: &mut Walk, vars: &[VarId], span: Span) -> Result<()> {
+    fn own_all(&mut self, w: &mut ReverseWalk, vars: &[VarId], span: Span) -> Result<()> {
         for &v in vars {
             self.own_adjoint(&mut w.adjoints, v, span)?;
             self.fill_holes(&mut w.adjoints, v, None, span)?;
@@ -60,13 +60,13 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    fn fill_all(&mut self, w: &mut Walk, vars: &[VarId], span: Span) -> Result<()> {
+    fn fill_all(&mut self, w: &mut ReverseWalk, vars: &[VarId], span: Span) -> Result<()> {
         vars.iter().try_for_each(|&v| self.fill_holes(&mut w.adjoints, v, None, span))
     }
 
     pub(super) fn reverse_branch(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         on: &Tensor,
         keys: &[Vec<(i64, i64)>],
@@ -112,7 +112,7 @@ impl Elaborator<'_> {
 
     /// Reverses bodies that do not depend on one another. Their reverse does not either if no adjoint is that of a
     /// variable outside them that two of them touch; otherwise they are reversed one after the other.
-    pub(super) fn reverse_par(&mut self, w: &mut Walk, e: &Entry, arms: &[Rc<Tape>]) -> Result<()> {
+    pub(super) fn reverse_par(&mut self, w: &mut ReverseWalk, e: &Entry, arms: &[Rc<Tape>]) -> Result<()> {
         let reached = arms.iter().filter(|tape| self.writes_reached(w, std::slice::from_ref(*tape))).count();
         let mut touched: Vec<VarId> =
             arms.iter().flat_map(|tape| self.outside(w, e, std::slice::from_ref(tape))).collect();
@@ -144,7 +144,7 @@ impl Elaborator<'_> {
 
     pub(super) fn reverse_repeat(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         count: u64,
         index: Option<(VarId, i32, i32)>,

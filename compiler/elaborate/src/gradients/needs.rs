@@ -14,7 +14,7 @@ use super::formulas::Derivative;
 use super::moments::Write;
 use super::order::{Inside, Moment};
 use super::replay::Accesses;
-use super::state::{LoopContext, Walk};
+use super::state::{LoopContext, ReverseWalk};
 use super::tape::Entry;
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Tensor, Value};
@@ -81,7 +81,7 @@ impl Elaborator<'_> {
     }
 
     /// Notes that the gradient passes through elements that a tensor had at an entry.
-    pub(super) fn note_use(&mut self, w: &Walk, view: &View, e: &Entry) {
+    pub(super) fn note_use(&mut self, w: &ReverseWalk, view: &View, e: &Entry) {
         if w.root + 1 < w.chain {
             let (needed, taken, chain) = (e.span, w.span, w.chain);
             self.recorder.late.push(LateCheck {
@@ -96,19 +96,19 @@ impl Elaborator<'_> {
     }
 
     /// Returns whether the result of an entry is still there.
-    pub(super) fn is_intact(&self, w: &Walk, t: &Tensor, e: &Entry) -> bool {
+    pub(super) fn is_intact(&self, w: &ReverseWalk, t: &Tensor, e: &Entry) -> bool {
         let varies = |l: &LoopContext| self.recorder.overwritten(&t.view, l.during.clone()).is_some();
         w.loops.iter().any(varies) || self.lost(w, &t.view, e.during.end).is_none()
     }
 
     /// Returns the first write to a view since a moment, but for writes in arms that do not run with the current one.
-    fn lost(&self, w: &Walk, view: &View, since: Moment) -> Option<Write> {
+    fn lost(&self, w: &ReverseWalk, view: &View, since: Moment) -> Option<Write> {
         let apart = |at| w.is_apart(at);
         self.recorder.overwritten_but(view, since..self.moment(), &apart).cloned()
     }
 
     /// Returns a tensor with the elements that another had when an entry began, or when it ended.
-    pub(super) fn need(&mut self, w: &mut Walk, t: &Tensor, e: &Entry, after: bool) -> Result<Tensor> {
+    pub(super) fn need(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, after: bool) -> Result<Tensor> {
         if t.view.is_empty() {
             return Ok(t.clone());
         }
@@ -140,7 +140,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns a copy, made in time, of a value that steps overwrite which are computed again.
-    fn kept_again(&mut self, w: &mut Walk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
+    fn kept_again(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
         let version = self.recorder.written_last(&t.view, since);
         let (mut path, mut at) = (vec![], since);
         for inside in &w.path {
@@ -173,7 +173,7 @@ impl Elaborator<'_> {
 
     /// Gives up the contents of a temporary of an arm before the step that holds the arm: in the reverse program it is
     /// read only if the arm ran.
-    fn give_up_before(&mut self, w: &mut Walk, view: &View, e: &Entry) -> Result<()> {
+    fn give_up_before(&mut self, w: &mut ReverseWalk, view: &View, e: &Entry) -> Result<()> {
         let Some(k) = w.path.iter().position(|p| !p.is_loop) else { return Ok(()) };
         for var in view.vars() {
             let v = &self.graph.vars[var];
@@ -193,7 +193,15 @@ impl Elaborator<'_> {
     }
 
     /// Returns the row of a stash that keeps a value of a loop's body.
-    fn kept(&mut self, w: &mut Walk, k: usize, t: &Tensor, e: &Entry, since: u32, after: bool) -> Result<Tensor> {
+    fn kept(
+        &mut self,
+        w: &mut ReverseWalk,
+        k: usize,
+        t: &Tensor,
+        e: &Entry,
+        since: u32,
+        after: bool,
+    ) -> Result<Tensor> {
         if let Some((var, start, step)) = w.loops[k].index
             && let [part] = &t.view.parts[..]
             && part.var == var
@@ -244,7 +252,7 @@ impl Elaborator<'_> {
 
     /// Returns the origin of the step of a body that last writes a variable before a moment, or in the iteration
     /// before.
-    fn maker_of(&mut self, w: &Walk, path: &[Inside], var: VarId, at: Moment) -> Option<OriginId> {
+    fn maker_of(&mut self, w: &ReverseWalk, path: &[Inside], var: VarId, at: Moment) -> Option<OriginId> {
         let nodes = std::mem::take(&mut self.emission.body_at(w.root, path)?.nodes);
         let writes = |n: &&Node| {
             let mut a = Accesses::default();
@@ -259,7 +267,15 @@ impl Elaborator<'_> {
     }
 
     /// Returns the index of a forward loop in the reverse loop.
-    fn index_again(&mut self, w: &mut Walk, k: usize, start: i32, step: i32, t: &Tensor, span: Span) -> Result<Tensor> {
+    fn index_again(
+        &mut self,
+        w: &mut ReverseWalk,
+        k: usize,
+        start: i32,
+        step: i32,
+        t: &Tensor,
+        span: Span,
+    ) -> Result<Tensor> {
         let local = w.loops[k].local.clone();
         if (start, step) == (0, 1) {
             return Ok(Tensor { view: local.view.reshape(&t.view.shape()), ty: t.ty });
@@ -280,7 +296,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the number of the iteration in the forward loops up to `k`, counted as one.
-    fn forward_number(&mut self, w: &mut Walk, k: usize, span: Span) -> Result<Tensor> {
+    fn forward_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
         if let Some(known) = &w.loops[k].forward {
             return Ok(known.clone());
         }
@@ -321,7 +337,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the same number in the reverse loops.
-    fn reverse_number(&mut self, w: &mut Walk, k: usize, span: Span) -> Result<Tensor> {
+    fn reverse_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
         if let Some(known) = &w.loops[k].backward {
             return Ok(known.clone());
         }

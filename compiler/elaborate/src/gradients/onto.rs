@@ -79,9 +79,9 @@ fn region(part: &ViewPart, bounds: &[(u64, u64)]) -> Onto {
         offset += (first + last) as i64 * part.stride[k];
     }
     let kept = |k: &&usize| !repeated.contains(k);
-    let lens: Vec<u64> = order.iter().filter(kept).map(|&k| bounds[k].1).collect();
+    let extents: Vec<u64> = order.iter().filter(kept).map(|&k| bounds[k].1).collect();
     let strides: Vec<i64> = order.iter().filter(kept).map(|&k| part.stride[k].abs()).collect();
-    let boxed = View::strided(part.var, offset, &lens, &strides);
+    let boxed = View::strided(part.var, offset, &extents, &strides);
     let bounds = bounds.iter().zip(&part.lo).map(|(&(first, len), &lo)| (lo as u64 + first, len)).collect();
     Onto { region: boxed.reshape(&[boxed.len()]), bounds, repeated, reversed, order }
 }
@@ -114,12 +114,12 @@ impl Onto {
         if !self.repeated.is_empty() || view.parts.len() != 1 {
             return None;
         }
-        let lens: Vec<u64> = self.order.iter().map(|&k| self.bounds[k].1).collect();
+        let extents: Vec<u64> = self.order.iter().map(|&k| self.bounds[k].1).collect();
         let mut inverse = vec![0; self.order.len()];
         for (at, &k) in self.order.iter().enumerate() {
             inverse[k] = at;
         }
-        let mut v = d.reshape(&lens).permute(&inverse);
+        let mut v = d.reshape(&extents).permute(&inverse);
         for &k in &self.reversed {
             v = v.reverse(k);
         }

@@ -6,7 +6,7 @@
 //! Invariant: a copied step computes the same bits as its original.
 
 use super::order::{Inside, Moment};
-use super::state::{Again, Walk};
+use super::state::{Again, ReverseWalk};
 use super::tape::{Entry, EntryKind, Tape, each_write, map_tensors};
 use crate::elaborator::{Body, Elaborator, Node, NodeKind};
 use crate::value::Tensor;
@@ -57,7 +57,7 @@ pub(super) struct Accesses {
 
 impl Elaborator<'_> {
     /// Reverses a segment: computes it again, then walks the copy.
-    pub(super) fn reverse_segment(&mut self, w: &mut Walk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
+    pub(super) fn reverse_segment(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
         let mut reached = false;
         each_write(tape, &mut |v| reached |= w.adjoints.has(v));
         if !reached {
@@ -68,14 +68,14 @@ impl Elaborator<'_> {
     }
 
     /// Reverses an iteration of a loop of which only the values at its start are kept.
-    pub(super) fn reverse_again(&mut self, w: &mut Walk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
+    pub(super) fn reverse_again(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
         let path = w.path.clone();
         self.again(w, e, &path, e.during.clone(), tape)
     }
 
     fn again(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         path: &[Inside],
         during: Range<Moment>,
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
 
     /// Takes out the steps that change an older variable through which no gradient passes, such as the state of a
     /// random generator: they are not to happen twice. Returns the variables that they write, whose values are kept.
-    fn take_advances(&self, w: &Walk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Vec<VarId> {
+    fn take_advances(&self, w: &ReverseWalk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Vec<VarId> {
         let sides = |node: &Node| {
             let mut a = Accesses::default();
             self.accesses(node, &mut a);
@@ -281,7 +281,7 @@ impl Elaborator<'_> {
             && a.writes.iter().any(|v| self.recorder.stashes.contains(v))
     }
 
-    fn written_outside(&mut self, var: VarId, e: &Entry, w: &Walk) -> Failed {
+    fn written_outside(&mut self, var: VarId, e: &Entry, w: &ReverseWalk) -> Failed {
         let name = self.graph.vars[var].name.clone();
         let message = format!("this part writes `{name}`, which is older, so it cannot be computed again");
         let d = Diagnostic::error("grad::recompute", e.span, message).label(w.span, "gradient taken here");
@@ -289,7 +289,7 @@ impl Elaborator<'_> {
     }
 
     /// Collects the variables whose values the reverse of a tape may need.
-    fn needs_of(&self, w: &Walk, tape: &Tape, all: &mut FxHashSet<VarId>) {
+    fn needs_of(&self, w: &ReverseWalk, tape: &Tape, all: &mut FxHashSet<VarId>) {
         for e in tape {
             let mut active = false;
             e.operands(&mut |v| active |= v.parts.iter().any(|p| w.active.has(p.var)));

@@ -5,7 +5,7 @@
 use super::derive::{Formula, OpKind};
 use super::order::Moment;
 use super::rule_table::RuleRef;
-use super::state::Walk;
+use super::state::ReverseWalk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Tuple, Value};
@@ -19,7 +19,13 @@ use std::sync::Arc;
 
 impl Elaborator<'_> {
     /// Walks the tapes of the open bodies, innermost first, and reads out the gradients.
-    pub(super) fn walk_chain(&mut self, w: &mut Walk, chain: Vec<Tape>, y: &Tensor, seed: &Tensor) -> Result<()> {
+    pub(super) fn walk_chain(
+        &mut self,
+        w: &mut ReverseWalk,
+        chain: Vec<Tape>,
+        y: &Tensor,
+        seed: &Tensor,
+    ) -> Result<()> {
         w.adjoints.held.extend(seed.view.vars());
         if w.active.holds(&y.view, w.began) {
             self.add_adjoint(&mut w.adjoints, &y.view, seed, w.span)?;
@@ -32,7 +38,7 @@ impl Elaborator<'_> {
     }
 
     /// Walks a tape backwards.
-    pub(super) fn walk(&mut self, w: &mut Walk, tape: &Tape) -> Result<()> {
+    pub(super) fn walk(&mut self, w: &mut ReverseWalk, tape: &Tape) -> Result<()> {
         for e in tape.iter().rev() {
             self.charge(e.span)?;
             self.check_wanted_inside(w, e)?;
@@ -43,7 +49,7 @@ impl Elaborator<'_> {
     }
 
     /// Reads out the gradients of the leaves that were written last at a moment or later.
-    fn read_leaves(&mut self, w: &mut Walk, since: Moment) -> Result<()> {
+    fn read_leaves(&mut self, w: &mut ReverseWalk, since: Moment) -> Result<()> {
         for k in 0..w.leaves.len() {
             let leaf = &w.leaves[k];
             if leaf.found.is_some() || leaf.written < since {
@@ -76,7 +82,7 @@ impl Elaborator<'_> {
         value
     }
 
-    fn reverse(&mut self, w: &mut Walk, e: &Rc<Entry>) -> Result<()> {
+    fn reverse(&mut self, w: &mut ReverseWalk, e: &Rc<Entry>) -> Result<()> {
         match &e.kind {
             EntryKind::Each { function, operands, outs } => self.reverse_each(w, e, function, operands, outs),
             EntryKind::Rule { rule, bound, reads, out } => self.reverse_rule(w, e, *rule, (bound, reads), out),
@@ -112,7 +118,14 @@ impl Elaborator<'_> {
         }
     }
 
-    fn reverse_opaque(&mut self, w: &mut Walk, e: &Entry, what: What, reads: &[VarId], writes: &[VarId]) -> Result<()> {
+    fn reverse_opaque(
+        &mut self,
+        w: &mut ReverseWalk,
+        e: &Entry,
+        what: What,
+        reads: &[VarId],
+        writes: &[VarId],
+    ) -> Result<()> {
         let reached = writes.iter().copied().find(|&v| w.adjoints.has(v));
         let Some(reached) = reached else { return Ok(()) };
         let is_active = |v: &&VarId| w.active.holds(&View::whole(**v, &self.graph.vars[**v].shape), e.during.start);
@@ -153,7 +166,7 @@ impl Elaborator<'_> {
 
     fn reverse_each(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         function: &EachOf,
         operands: &[(Value, ElemType)],
@@ -247,7 +260,7 @@ impl Elaborator<'_> {
     }
 
     /// Adds an adjoint of the result's shape to an operand that was broadcast to it.
-    fn contribute(&mut self, w: &mut Walk, e: &Entry, x: &Tensor, d: Tensor) -> Result<()> {
+    fn contribute(&mut self, w: &mut ReverseWalk, e: &Entry, x: &Tensor, d: Tensor) -> Result<()> {
         let shape = d.view.shape();
         let view = if x.view.len() == 1 { x.view.reshape(&[]) } else { x.view.clone() };
         let view = view.broadcast_to(&shape).unwrap_or(view);
@@ -258,7 +271,7 @@ impl Elaborator<'_> {
 
     fn reverse_rule(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         rule: RuleRef,
         (bound, reads): (&[(SmolStr, Value)], &[VarId]),
@@ -322,7 +335,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the adjoint of a value, with zeros where nothing was added.
-    fn adjoints_of_value(&mut self, w: &mut Walk, value: &Value, e: &Entry, any: &mut bool) -> Result<Value> {
+    fn adjoints_of_value(&mut self, w: &mut ReverseWalk, value: &Value, e: &Entry, any: &mut bool) -> Result<Value> {
         Ok(match value {
             Value::Tensor(t) if t.ty.is_float() => match self.adjoint_of(&mut w.adjoints, t, e.span)? {
                 Some(d) => {
@@ -350,7 +363,7 @@ impl Elaborator<'_> {
     }
 
     /// Adds the adjoints that a rule gives for an argument.
-    fn add_value(&mut self, w: &mut Walk, x: &Value, d: &Value, e: &Entry) -> Result<()> {
+    fn add_value(&mut self, w: &mut ReverseWalk, x: &Value, d: &Value, e: &Entry) -> Result<()> {
         match (x, d) {
             (Value::Tensor(x), Value::Tensor(d)) if x.ty.is_float() => {
                 if w.active.holds(&x.view, e.during.start) {
@@ -370,7 +383,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns a value of the forward program for the reverse one.
-    fn needed_value(&mut self, w: &mut Walk, value: &Value, e: &Entry, after: bool) -> Result<Value> {
+    fn needed_value(&mut self, w: &mut ReverseWalk, value: &Value, e: &Entry, after: bool) -> Result<Value> {
         Ok(match value {
             Value::Tensor(t) => self.need(w, t, e, after)?.into(),
             Value::List(l) => {
@@ -393,7 +406,7 @@ impl Elaborator<'_> {
 
     fn reverse_rows(
         &mut self,
-        w: &mut Walk,
+        w: &mut ReverseWalk,
         e: &Entry,
         put: bool,
         (x, at, count, value): (&Tensor, &Tensor, Option<u64>, &Tensor),
@@ -432,7 +445,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the adjoint of a tensor as a view that may be written.
-    fn changing_adjoint(&mut self, w: &mut Walk, x: &Tensor, span: Span) -> Result<Tensor> {
+    fn changing_adjoint(&mut self, w: &mut ReverseWalk, x: &Tensor, span: Span) -> Result<Tensor> {
         for var in x.view.vars() {
             self.own_adjoint(&mut w.adjoints, var, span)?;
             self.fill_holes(&mut w.adjoints, var, None, span)?;

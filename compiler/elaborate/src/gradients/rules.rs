@@ -5,7 +5,7 @@
 use super::order::Moment;
 use super::replay::Accesses;
 use super::rule_table::RuleRef;
-use super::state::Walk;
+use super::state::ReverseWalk;
 use super::tape::{EntryKind, each_tensor, map_tensors};
 use crate::elaborator::{Elaborator, Global};
 use crate::statements::{Ended, Flow};
@@ -111,7 +111,7 @@ impl<'a> Elaborator<'a> {
     /// its rule cannot give the gradient by that variable.
     pub(super) fn check_rule_arguments(
         &mut self,
-        w: &Walk,
+        w: &ReverseWalk,
         e: &super::tape::Entry,
         rule: RuleRef,
         reads: &[VarId],

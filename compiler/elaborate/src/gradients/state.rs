@@ -52,7 +52,7 @@ pub struct LoopContext {
 pub type Kept = (View, Moment, Vec<Inside>);
 
 /// The state of a walk.
-pub struct Walk {
+pub struct ReverseWalk {
     /// The adjoints so far.
     pub adjoints: Adjoints,
     /// What depends on the leaves.
@@ -86,12 +86,12 @@ pub struct Again {
     pub kept: Vec<(Kept, Tensor)>,
 }
 
-impl Walk {
+impl ReverseWalk {
     /// Creates the state at the end of the program so far.
-    pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> Walk {
+    pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> ReverseWalk {
         let (path, loops, given_up) = (vec![], vec![], FxHashSet::default());
         let adjoints = Adjoints::default();
-        Walk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
+        ReverseWalk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
     }
 
     /// Returns whether a write at a moment happens only if the current entry does not.

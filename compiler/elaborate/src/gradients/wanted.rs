@@ -5,7 +5,7 @@
 //!
 //! Invariant: outside branches and loops the walk reads a gradient out where its tensor was written last.
 
-use super::state::Walk;
+use super::state::ReverseWalk;
 use super::tape::{Entry, EntryKind, Tape, each_write};
 use crate::elaborator::Elaborator;
 use girder_ir::view::{View, overlap};
@@ -19,7 +19,7 @@ enum Fault {
 
 impl Elaborator<'_> {
     /// Reports a wanted tensor that is written last inside a step, and read there after.
-    pub(super) fn check_wanted_inside(&mut self, w: &Walk, e: &Entry) -> Result<()> {
+    pub(super) fn check_wanted_inside(&mut self, w: &ReverseWalk, e: &Entry) -> Result<()> {
         if e.bodies().is_empty() {
             return Ok(());
         }
