@@ -134,7 +134,7 @@ fn convolutions_and_their_derivatives_are_those_of_loops() {
             let outcome = compiled.run(Mode::Fast, 1);
             assert!(outcome.failure.is_none(), "case {index}: {:?}", outcome.failure);
             let has = |name: &str, want: &[i64]| {
-                assert_eq!(outcome.array(name).bytes, bytes(want), "`{name}` of case {index} on {target}");
+                assert_eq!(*outcome.array(name).bytes, *bytes(want), "`{name}` of case {index} on {target}");
             };
             has("y", &y);
             has("dx", &dx);

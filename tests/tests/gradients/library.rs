@@ -171,6 +171,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "window_plan",
             "crew_of",
             "cut_of",
+            "fits",
             "width_of",
             "taken",
             "reach",
