@@ -529,7 +529,8 @@ pub const MODELS: &[(&str, &str)] = &[
     ),
     (
         "conv_kernel",
-        "let d = nn.conv_kernel(x.reshape([1, 4, 3, 1]), [2, 2, 1, 1], w.flatten()[0..6].reshape([1, 3, 2, 1])); return sum(d * d);",
+        "let dy = w.flatten()[0..6].reshape([1, 3, 2, 1]); \
+         let d = nn.conv_kernel(x.reshape([1, 4, 3, 1]), [2, 2, 1, 1], dy); return sum(d * d);",
     ),
     (
         "transpose_input",
