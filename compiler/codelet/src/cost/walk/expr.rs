@@ -188,7 +188,8 @@ impl BodyWalk<'_> {
             return Ok(q.clone());
         }
         let mut most = known.and_then(|q| self.upper(&q));
-        for (base, dim, step) in axes {
+        // An axis with step 0 repeats its element, which bounds nothing.
+        for (base, dim, step) in axes.into_iter().filter(|axis| axis.2 != 0) {
             let v = self.length(base, dim.into())?;
             let Some(whole) = self.graph.nodes[v].quantity.clone().filter(|q| !q.has_index()) else { continue };
             let whole = whole.ceil(i64::try_from(step.unsigned_abs()).unwrap_or(i64::MAX));
