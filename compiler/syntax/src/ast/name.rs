@@ -14,9 +14,9 @@ macro_rules! id {
         entity_impl!($name, $prefix);
     };
 }
-id!(ExprId, "e", "Names an [`Expr`].");
-id!(StmtId, "s", "Names a [`Stmt`].");
-id!(RepeatedId, "a", "Names an [`RepeatedStatements`].");
+id!(ExprId, "e", "Names an `Expr`.");
+id!(StmtId, "s", "Names a `Stmt`.");
+id!(RepeatedId, "a", "Names a `RepeatedStatements`.");
 
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
