@@ -101,14 +101,19 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     improve(items, space, bound, effort, best, order)
 }
 
-/// Returns a packing without overlaps.
+/// Returns a packing without overlaps: each item after all before it, in its zone.
 fn side_by_side(items: &[Item], space: &Space) -> Packing {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&i| (items[i].rank, i));
     let mut packing = Packing { address: vec![0; items.len()], peak: space.floor().next_multiple_of(space.align) };
     for i in order {
-        packing.address[i] = packing.peak;
-        packing.peak += items[i].bytes.next_multiple_of(space.align);
+        let bytes = items[i].bytes.next_multiple_of(space.align);
+        let after = |range: &Range<u64>| packing.peak.max(range.start.next_multiple_of(space.align));
+        let fits = |range: &&Range<u64>| after(range) + bytes <= range.end;
+        // The last range of a zone has no end.
+        let at = space.zone(items[i].zone).iter().find(fits).map_or(packing.peak, after);
+        packing.address[i] = at;
+        packing.peak = at + bytes;
     }
     packing
 }

@@ -115,8 +115,7 @@ fn matches(graph: &Graph, needs: &[Need], blocks: &[MemoryBlock]) -> Result<(), 
     }
 }
 
-/// Checks that blocks are aligned and, unless too much memory is allowed, in usable memory, code and local arrays in
-/// executable memory.
+/// Checks that blocks are aligned and in usable memory, and that code and local arrays are in executable memory.
 fn inside(graph: &Graph, blocks: &[MemoryBlock], machine: &Machine, over_memory: bool) -> Result<(), String> {
     for b in blocks {
         let (start, end) = (b.address as u64, b.address as u64 + b.bytes as u64);
@@ -138,7 +137,7 @@ fn inside(graph: &Graph, blocks: &[MemoryBlock], machine: &Machine, over_memory:
             b.content,
             Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_)
         );
-        if code && !over_memory && machine.memory.regions.iter().any(|r| barred(runs(r.bytes)) && !r.executable) {
+        if code && machine.memory.regions.iter().any(|r| barred(runs(r.bytes)) && !r.executable) {
             return Err(format!("{} lies where code cannot run", what()));
         }
     }

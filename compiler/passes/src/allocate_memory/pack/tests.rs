@@ -116,3 +116,12 @@ fn many_items_that_cannot_fit_are_not_packed() {
     let packing = pack(&items, &Space::plain(0, 8), Effort { enough: 1 << 16, steps: STEPS });
     assert_eq!((packing.peak, packing.address[1], packing.address[999_999]), (8_000_000, 8, 7_999_992));
 }
+
+#[test]
+fn items_that_are_not_packed_stay_in_their_zones() {
+    let space = Space::of_tile(&girder_machine::builtin("gc200").unwrap(), 8);
+    let zones = [Zone::Any, Zone::Executable, Zone::Interleaved];
+    let item = |k: usize| Item { zone: zones[k % 3], ..Item::plain(100, 0..u32::MAX) };
+    let items: Vec<Item> = (0..CROWD + 3).map(item).collect();
+    check(&items, &space, Effort { enough: 1000, steps: STEPS });
+}
