@@ -144,17 +144,17 @@ fn blur(ipus: usize) -> String {
 
 /// A training step of a network for digits, with convolutions as products of windows.
 fn im2col(batch: usize) -> String {
-    cnn(batch, 0)
+    cnn(batch, false)
 }
 
 /// The same with convolutions as sums of nine products.
 fn shifted(batch: usize) -> String {
-    cnn(batch, 2)
+    cnn(batch, true)
 }
 
-fn cnn(batch: usize, way: usize) -> String {
+fn cnn(batch: usize, shifts: bool) -> String {
     let text = include_str!("cnn.gir").replace("let batch = 40;", &format!("let batch = {batch};"));
-    text.replace("let way = 0;", &format!("let way = {way};"))
+    text.replace("let shifts = false;", &format!("let shifts = {shifts};"))
 }
 
 /// The most memory that was resident since the last call, in bytes.

@@ -1,10 +1,12 @@
 //! Convolutions and their derivatives are those of plain loops, whatever the stride, padding, dilation and groups, on
-//! every machine; and what they cost on one, in modelled cycles.
+//! every machine; and what they cost on one, in modelled cycles, as the documentation says.
 //!
 //! Elements are small whole numbers, so every order of a sum has the same bits.
 
 use girder_engine::Mode;
-use girder_tests::Program;
+use girder_source::par_map_slice;
+use girder_tests::{Program, files};
+use std::path::Path;
 
 /// A convolution of images of two axes: images, and then for each axis the length, the window, the stride, the padding
 /// before and after, and the dilation.
@@ -144,6 +146,29 @@ fn convolutions_and_their_derivatives_are_those_of_loops() {
     }
 }
 
+/// Images of no batch, or of no channels, have a convolution, and derivatives that are empty or 0.
+#[test]
+fn convolutions_of_nothing_are_empty() {
+    for (images, inputs, outputs) in [(0, 2, 3), (1, 0, 3), (1, 2, 0), (0, 1, 1)] {
+        let text = format!(
+            "use nn;
+            param x: f32[{images}, 4, 4, {inputs}] = 1; param k: f32[3, 3, {inputs}, {outputs}] = 1;
+            var y: f32[{images}, 2, 2, {outputs}] = 7; var dx: f32[..x.shape] = 7; var dk: f32[..k.shape] = 7;
+            program main() {{
+                y <- nn.conv(x, k);
+                dx <- nn.conv_input(x.shape, k, y);
+                dk <- nn.conv_kernel(x, k.shape, y);
+                print(\"shape\", nn.conv_transpose(x, k).shape);
+            }}"
+        );
+        let outcome = Program::text(&text).compile(&[Mode::Exact]).run(Mode::Exact, 1);
+        assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+        for name in ["y", "dx", "dk"] {
+            assert!(outcome.array(name).bytes.iter().all(|&b| b == 0), "`{name}` of {images}, {inputs}, {outputs}");
+        }
+    }
+}
+
 /// Returns the cycles of a layer of ResNet-50, 28 × 28 with 128 channels, and of its derivatives.
 fn layer(images: u64) -> [u64; 3] {
     let steps = [
@@ -167,4 +192,32 @@ fn a_layer_of_a_network_is_fast() {
         assert!(10 * by_input <= 13 * forward, "{images} images: {by_input} against {forward}");
         assert!(10 * by_kernel <= 13 * forward, "{images} images: {by_kernel} against {forward}");
     }
+}
+
+/// The table of docs/networks.md: the cycles of each convolution of ResNet-50, and its share of the peak. The mean share
+/// must not fall below 30 %, nor any below 8 %.
+#[test]
+fn the_convolutions_of_resnet_50_cost_what_the_documentation_says() {
+    let text = files::text(Path::new("docs/networks.md"));
+    let table = text.split("### Convolutions of ResNet-50").nth(1).expect("the section");
+    let number = |cell: &str| cell.trim().split('×').next().and_then(|n| n.replace(',', "").parse::<u64>().ok());
+    let row = |line: &str| line.trim_matches('|').split('|').take(6).map(number).collect::<Option<Vec<u64>>>();
+    let rows: Vec<Vec<u64>> = table.lines().take_while(|l| !l.starts_with("## ")).filter_map(row).collect();
+    assert_eq!(rows.len(), 23);
+    let shares = par_map_slice(&rows, |row| {
+        let [size, window, stride, inputs, outputs, cycles] = row[..] else { unreachable!("six cells are numbers") };
+        let result = size.div_ceil(stride);
+        let program = format!(
+            "use nn; param x: f32[4, {size}, {size}, {inputs}]; param k: f32[{window}, {window}, {inputs}, {outputs}];
+            program main() {{ print(nn.conv(x, k, stride: {stride}, pad: {})[0, 0, 0, 0]); }}",
+            window / 2
+        );
+        let profile = Program::text(&program).target("gc200").estimate("main");
+        let found: u64 =
+            profile.steps.iter().filter(|s| s.name.starts_with("main.conv")).map(|s| s.total.cycles()).sum();
+        assert_eq!(found, cycles, "{row:?}");
+        (4 * result * result * inputs * outputs * window * window) as f64 / (1472 * 16) as f64 / found as f64
+    });
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!(mean >= 0.3 && shares.iter().all(|&s| s >= 0.08), "{mean}: {shares:?}");
 }
