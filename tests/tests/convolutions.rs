@@ -194,8 +194,8 @@ fn a_layer_of_a_network_is_fast() {
     }
 }
 
-/// The table of docs/networks.md: the cycles of each convolution of ResNet-50, and its share of the peak. The mean share
-/// must not fall below 30 %, nor any below 8 %.
+/// The table of docs/networks.md: the cycles of each convolution of ResNet-50, and its share of the peak. The mean
+/// share must not fall below 30 %, nor any below 8 %.
 #[test]
 fn the_convolutions_of_resnet_50_cost_what_the_documentation_says() {
     let text = files::text(Path::new("docs/networks.md"));
