@@ -153,10 +153,11 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "geometry",
             "reversed_of",
             "in_groups",
+            "image_axes",
+            "check_kernel",
             "of_groups",
             "matching",
             "transposed_geometry",
-            "seen_back",
         ],
     ),
     (
@@ -200,12 +201,15 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("depthwise", &["convolved", "block_of", "by_kernel"]),
-    ("pool", &["box_of", "cuts_of", "box_cost", "geometry", "pooled", "chosen", "flat", "first_of", "counted"]),
+    (
+        "pool",
+        &["box_of", "cuts_of", "box_cost", "geometry", "pooled", "flat", "first_of", "counted", "inside", "windows_of"],
+    ),
     (
         "batch_norm",
         &["squared_deviation", "factor_of", "scaled", "weighted", "slope_of", "for_channels", "batch_norm_layer"],
     ),
-    ("shape", &[]),
+    ("shape", &["to_front", "from_front"]),
     // They write the parameters, or compute what is written to them.
     (
         "optim",
