@@ -4,7 +4,8 @@
 //! that receives its steps: element-wise steps, calls of functions with a rule, copies, fills, branches and loops
 //! ([`tape`]). Every write to a variable is logged with its *moment* ([`moments`], [`order`]), so that a needed value
 //! that was overwritten is an error and never a wrong gradient. `grad` finds what depends on the wanted tensors
-//! ([`active`], [`activate`]), walks the tape backwards ([`state`], [`reverse`], [`control`], [`replay`]) and collects
+//! ([`active`], [`activate`]), walks the tape backwards ([`state`], [`reverse`], [`control`], [`needs`], [`again`],
+//! [`replay`]) and collects
 //! the derivative by each variable ([`adjoints`]). Functions of numbers are differentiated as text, into one codelet
 //! for each backward step ([`derive`], [`formulas`]); other functions by their rules, `grad f(x; y; dy) { … }`
 //! ([`rule_table`], [`rules`]), or through their bodies.
@@ -27,6 +28,7 @@ mod wanted;
 mod reverse;
 pub mod formulas;
 mod needs;
+mod again;
 mod control;
 mod replay;
 pub mod rule_table;

@@ -31,6 +31,26 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
         "var t: f64[4, 3]; t <- tanh(x); let k = i32(sum(x) * 0.0) + 1; switch k { 0 => { t <- 0.6 * t; } 1 => { t <- \
          exp(t); } _ => { t <- tanh(t); } } let g = grad(sum(tanh(t)), wrt: x); return sum(g * g);",
     ),
+    // The values that were computed again have derivatives too.
+    (
+        "second derivative through recomputed values",
+        "",
+        "#[recompute] let y = { let a = x * x; let b = sin(a * x); b * b }; let g = grad(sum(y * y), wrt: x); return \
+         sum(g * g);",
+    ),
+    (
+        "second derivative through recomputed values that overwrite",
+        "",
+        "#[recompute] let y = { var t: f64[4, 3]; t <- x * x; t <- sin(t * x); if sum(x) > -100.0 { t <- t * t; t <- \
+         tanh(t); } t }; let g = grad(sum(y * y), wrt: x); return sum(g * g * x);",
+    ),
+    (
+        "second derivative through nested recomputed values",
+        "",
+        "#[recompute] let y = { #[recompute] let a = exp(x * x); #[recompute] let b = { var t: f64[4, 3]; t <- a; t <- \
+         t * a * x; t * t }; sin(b) * a }; let g = grad(sum(y * y), wrt: x); let h = grad(sum(g * x), wrt: x); return \
+         sum(h * h);",
+    ),
     (
         "holes",
         "",
@@ -257,6 +277,13 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
         "windows",
         "",
         "let v = x.flatten().reverse(0)[1..]; let w = v.strided(1, [4, 3, 2], [2, 1, 1]); return sum(w * w * w);",
+    ),
+    // Windows that overlap with the next one only are added in two steps.
+    (
+        "frames",
+        "",
+        "let c = copy(concat([x.flatten(), sin(x).flatten()])); let f = c.strided(0, [5, 8], [4, 1]); \
+         let b = x.flatten().strided(11, [4, 5], [-2, -1]); return sum(f * f * f[1]) + sum(b * b * b[2]);",
     ),
     (
         "im2col",

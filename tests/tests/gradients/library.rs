@@ -79,7 +79,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "firsts",
             "part",
             "share",
-            // Of equal indices the last wins, which is known only at run time: a gradient through it is refused.
+            "numbers",
+            // It writes its argument: a gradient through it is refused, and `updated` has one.
             "update",
         ],
     ),
@@ -322,6 +323,9 @@ pub const MODELS: &[(&str, &str)] = &[
     ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),
     ("gather", "let y = gather(w, i32([[1], [1]])); return sum(y * y * y);"),
     ("scatter_add", "var y: f64[4, 3] = 0; scatter_add(y, i32([1, 3, 1, 0]), x * x); return sum(y * y);"),
+    ("updated", "let y = updated(x * x, i32([2, 0, 2]), exp(x[1..4])); return sum(y * y * y);"),
+    ("updated", "let y = updated(w, i32([[1], [1]]), w.expand(1)); return sum(exp(y));"),
+    ("taken", "let y = slices.taken(x * x, i32([1, 3, 1, 0])); return sum(y * y);"),
     ("scattered", "let y = slices.scattered(x * x, i32([1, 3, 1, 0]), 6); return sum(y * y);"),
     ("row", "var k: i32; k <- 2; let y = x[k]; let z = w[.., k]; return sum(y * y * y) + sum(z * z);"),
     ("rows", "var k: i32; k <- 1; let y = x[k..k + 2]; return sum(y * y * y);"),

@@ -47,6 +47,7 @@ impl Elaborator<'_> {
         self.emission.replace_reverse(reverse);
         self.reporter.leave_call();
         done?;
+        self.recorder.again.push(now..self.moment());
         let mut missing = vec![];
         let mut found = vec![];
         for leaf in walk.leaves {
@@ -112,7 +113,8 @@ impl Elaborator<'_> {
             && !t.ty.is_float()
         {
             let message = format!("`wrt` is {}, and only floats have a gradient", t.type_name());
-            return Err(self.error("grad::integer", span, message));
+            let help = "take the gradient by a float from which it is computed";
+            return Err(self.error_help("grad::integer", span, message, help));
         }
         self.charge_walk(value, span)?;
         let mut leaves = vec![];

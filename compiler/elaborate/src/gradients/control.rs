@@ -166,7 +166,19 @@ impl Elaborator<'_> {
         let depth = self.emission.depth() - 1;
         let (during, rows) = (e.during.clone(), vec![]);
         let (forward, backward, index_again) = (None, None, None);
-        w.loops.push(LoopContext { during, path, count, index, local, depth, forward, backward, index_again, rows });
+        w.loops.push(LoopContext {
+            during,
+            path,
+            body: body.clone(),
+            count,
+            index,
+            local,
+            depth,
+            forward,
+            backward,
+            index_again,
+            rows,
+        });
         let done = match recompute {
             true => self.reverse_again(w, e, body),
             false => self.walk(w, body),

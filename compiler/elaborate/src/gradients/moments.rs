@@ -47,6 +47,9 @@ pub struct Recorder {
     pub late: Vec<LateCheck>,
     /// What gradients in loops read that the loops may carry.
     pub carried: Vec<Carried>,
+    /// The moments of steps that are computed again, and of reverse programs. What they overwrite is kept where it is
+    /// needed, since no text can keep it.
+    pub again: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,

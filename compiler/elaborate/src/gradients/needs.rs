@@ -1,7 +1,7 @@
 //! Values of the forward program that the reverse one needs, and the derivatives of functions of numbers.
 //!
 //! A value is read where it is, if nothing overwrote it. A value of a loop's body differs in each iteration: the
-//! forward loop keeps it, as a row of a *stash*, and the reverse loop reads the row.
+//! forward loop keeps it, as a row of a *stash*, and the reverse loop reads the row, or makes the value again.
 //!
 //! Invariant: a value that was overwritten, or that a later iteration of a loop around the `grad` would find
 //! overwritten, is an error.
@@ -15,7 +15,7 @@ use super::moments::Write;
 use super::order::{Inside, Moment};
 use super::replay::Accesses;
 use super::state::{LoopContext, ReverseWalk};
-use super::tape::Entry;
+use super::tape::{Entry, EntryKind};
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Tensor, Value};
 use girder_ir::graph::VarClass;
@@ -101,8 +101,15 @@ impl Elaborator<'_> {
         w.loops.iter().any(varies) || self.lost(w, &t.view, e.during.end).is_none()
     }
 
+    /// Returns whether a view has other elements in each iteration of a loop.
+    pub(super) fn varies(&self, w: &ReverseWalk, k: usize, view: &View) -> bool {
+        let l = &w.loops[k];
+        let is_index = l.index.is_some_and(|(v, ..)| view.parts.iter().any(|p| p.var == v));
+        is_index || self.recorder.overwritten(view, l.during.clone()).is_some()
+    }
+
     /// Returns the first write to a view since a moment, but for writes in arms that do not run with the current one.
-    fn lost(&self, w: &ReverseWalk, view: &View, since: Moment) -> Option<Write> {
+    pub(super) fn lost(&self, w: &ReverseWalk, view: &View, since: Moment) -> Option<Write> {
         let apart = |at| w.is_apart(at);
         self.recorder.overwritten_but(view, since..self.moment(), &apart).cloned()
     }
@@ -113,12 +120,7 @@ impl Elaborator<'_> {
             return Ok(t.clone());
         }
         let since = if after { e.during.end } else { e.during.start };
-        let varies = |this: &Self, k: &usize| {
-            let l = &w.loops[*k];
-            let is_index = l.index.is_some_and(|(v, ..)| t.view.parts.iter().any(|p| p.var == v));
-            is_index || this.recorder.overwritten(&t.view, l.during.clone()).is_some()
-        };
-        let innermost = (0..w.loops.len()).rev().find(|k| varies(self, k));
+        let innermost = (0..w.loops.len()).rev().find(|&k| self.varies(w, k, &t.view));
         if let Some(k) = innermost {
             return self.kept(w, k, t, e, since, after);
         }
@@ -127,7 +129,7 @@ impl Elaborator<'_> {
             self.give_up_before(w, &t.view, e)?;
             return Ok(t.clone());
         };
-        if w.again.as_ref().is_some_and(|a| a.during.contains(&since) && a.during.contains(&write.at)) {
+        if self.recorder.again.iter().any(|a| a.contains(&since) && a.contains(&write.at)) {
             return self.kept_again(w, t, e, since);
         }
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
@@ -151,7 +153,7 @@ impl Elaborator<'_> {
             path.push(inside.clone());
         }
         let key = (t.view.clone(), version, path.clone());
-        let known = w.again.iter().flat_map(|a| &a.kept).find(|(k, _)| *k == key).map(|(_, kept)| kept.clone());
+        let known = w.kept.iter().find(|(k, _)| *k == key).map(|(_, kept)| kept.clone());
         let kept = match known {
             Some(kept) => kept,
             None => {
@@ -163,7 +165,9 @@ impl Elaborator<'_> {
                 let Some(kept) = made else { return Err(Failed) };
                 kept.view.vars().iter().for_each(|&v| self.recorder.set_made(v, at));
                 self.splice(w.root, &path, at, nodes);
-                w.again.iter_mut().for_each(|a| a.kept.push((key.clone(), kept.clone())));
+                let write = EntryKind::Write { dst: kept.view.clone(), src: t.clone() };
+                self.record_within(w.root, &path, Rc::new(Entry { kind: write, during: at..at, ..e.clone() }));
+                w.kept.push((key, kept.clone()));
                 kept
             }
         };
@@ -213,6 +217,10 @@ impl Elaborator<'_> {
         let key = (t.view.clone(), version, path.clone());
         if let Some((_, row)) = w.loops[k].rows.iter().find(|(known, _)| *known == key) {
             return Ok(row.clone());
+        }
+        if let Some(row) = self.made_again(w, k, t, since)? {
+            w.loops[k].rows.push((key, row.clone()));
+            return Ok(row);
         }
         let rows: u64 = w.loops[..=k].iter().map(|l| l.count).product();
         let mut shape = vec![rows];
@@ -371,7 +379,7 @@ impl Elaborator<'_> {
     }
 
     /// Emits steps into an outer open body.
-    fn hoisted<T>(&mut self, depth: usize, f: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn hoisted<T>(&mut self, depth: usize, f: impl FnOnce(&mut Self) -> T) -> T {
         let inner = self.emission.set_aside(depth + 1);
         let value = f(self);
         self.emission.put_back(inner);

@@ -10,8 +10,8 @@ use girder_ir::view::{View, ViewPart};
 pub struct Onto {
     /// The region's elements in ascending order, of rank 1.
     pub region: View,
-    /// The box of the part: for each digit of the view, the first index and the number of indices.
-    bounds: Vec<(u64, u64)>,
+    /// The box of the part, in indices of the view.
+    bounds: Bounds,
     /// The digits along which every index names the same elements.
     pub repeated: Vec<usize>,
     /// The digits with falling indices.
@@ -20,69 +20,97 @@ pub struct Onto {
     order: Vec<usize>,
 }
 
+/// A box of a part's indices: for each digit the first index, the distance between indices, and their number.
+type Bounds = Vec<(u64, u64, u64)>;
+
 /// The greatest number of regions into which a part is cut whose indices share elements.
-const MOST: u64 = 128;
+const MOST: u64 = 512;
 
 /// Returns the regions of a view's parts. A part whose indices share elements, other than by repeating whole axes, is
-/// cut along some of its digits into boxes that share none; `None` if they were too many.
+/// cut into boxes that share none; `None` if they were too many. Windows that overlap are in one box if they are far
+/// enough from one another.
 pub fn regions(view: &View) -> Option<Vec<Onto>> {
     let mut all = vec![];
     for part in &view.parts {
-        let whole: Vec<(u64, u64)> = part.len.iter().map(|&n| (0, n as u64)).collect();
-        let one = region(part, &whole);
+        let one = region(part, &boxed(part, &vec![1; part.len.len()], 0));
         if !one.region.has_aliases() {
             all.push(one);
             continue;
         }
         let cut = separating(part)?;
-        let count: u64 = cut.iter().map(|&k| part.len[k] as u64).product();
-        for mut number in 0..count {
-            let mut bounds = whole.clone();
-            for &k in &cut {
-                bounds[k] = (number % part.len[k] as u64, 1);
-                number /= part.len[k] as u64;
-            }
-            all.push(region(part, &bounds));
-        }
+        let count: u64 = cut.iter().product();
+        all.extend((0..count).map(|number| region(part, &boxed(part, &cut, number))));
     }
     Some(all)
 }
 
-/// Returns the digits of a part to cut along, so that the indices of a box share no elements: of all choices the one
-/// with the fewest boxes.
-fn separating(part: &ViewPart) -> Option<Vec<usize>> {
-    let long: Vec<usize> = (0..part.len.len()).filter(|&k| part.len[k] > 1 && part.stride[k] != 0).collect();
-    let count = |set: u32| -> u64 {
-        let chosen = long.iter().enumerate().filter(|(j, _)| set >> j & 1 == 1);
-        chosen.fold(1, |n, (_, &k)| n.saturating_mul(part.len[k] as u64))
-    };
-    let mut sets: Vec<u32> = (1..1u32 << long.len().min(12)).filter(|&s| count(s) <= MOST).collect();
-    sets.sort_by_key(|&s| (count(s), s));
-    let set = sets.into_iter().find(|set| {
-        let one = |k: usize| long.iter().position(|&l| l == k).is_some_and(|j| set >> j & 1 == 1);
-        let bounds = part.len.iter().enumerate().map(|(k, &n)| (0, if one(k) { 1 } else { n as u64 }));
-        !region(part, &bounds.collect::<Vec<_>>()).region.has_aliases()
-    })?;
-    Some(long.into_iter().enumerate().filter(|(j, _)| set >> j & 1 == 1).map(|(_, k)| k).collect())
+/// Returns a box of the indices of a part of which every `cut[k]`-th of digit `k` belongs to one box.
+fn boxed(part: &ViewPart, cut: &[u64], mut number: u64) -> Bounds {
+    let bounds = part.len.iter().zip(cut).map(|(&n, &step)| {
+        let first = number % step;
+        number /= step;
+        (first, step, (n as u64 - first).div_ceil(step))
+    });
+    bounds.collect()
 }
 
-/// Returns a box of a part as a region: for each digit, the first index within the part and the number of indices.
-fn region(part: &ViewPart, bounds: &[(u64, u64)]) -> Onto {
+/// Returns for each digit of a part the distance of indices that may be in one box, so that the indices of a box share
+/// no elements: of all choices the one with the fewest boxes.
+fn separating(part: &ViewPart) -> Option<Vec<u64>> {
+    let long: Vec<usize> = (0..part.len.len()).filter(|&k| part.len[k] > 1 && part.stride[k] != 0).collect();
+    // The elements between the first and the last that digits nearer than a distance reach.
+    let reach = |of: usize, within: i64| -> u64 {
+        let near = long.iter().filter(|&&k| k != of && part.stride[k].abs() <= within);
+        near.map(|&k| (part.len[k] as u64 - 1) * part.stride[k].unsigned_abs()).sum::<u64>() + 1
+    };
+    let choices = |&k: &usize| {
+        let (n, stride) = (part.len[k] as u64, part.stride[k].abs());
+        let apart = |within: i64| reach(k, within).div_ceil(stride as u64).min(n);
+        let mut all = vec![1, n, apart(stride), apart(stride - 1), apart(i64::MAX)];
+        all.sort_unstable();
+        all.dedup();
+        all.retain(|&c| c <= MOST);
+        all
+    };
+    let mut cuts: Vec<Vec<u64>> = vec![vec![1; part.len.len()]];
+    for k in &long {
+        let list = choices(k);
+        let longer = cuts.iter().flat_map(|cut| {
+            list.iter().map(|&c| {
+                let mut cut = cut.clone();
+                cut[*k] = c;
+                cut
+            })
+        });
+        cuts = longer.filter(|cut| cut.iter().product::<u64>() <= MOST).take(CHOICES).collect();
+    }
+    // Boxes of neighbouring indices are quicker to add than others.
+    let scattered = |cut: &Vec<u64>| cut.iter().zip(&part.len).filter(|(c, n)| **c > 1 && **c < **n as u64).count();
+    cuts.sort_by_cached_key(|cut| (cut.iter().product::<u64>(), scattered(cut)));
+    cuts.into_iter().find(|cut| !region(part, &boxed(part, cut, 0)).region.has_aliases())
+}
+
+/// The greatest number of ways to cut a part that are compared.
+const CHOICES: usize = 4096;
+
+/// Returns a box of a part as a region.
+fn region(part: &ViewPart, bounds: &[(u64, u64, u64)]) -> Onto {
     let n = bounds.len();
-    let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && bounds[k].1 > 1).collect();
-    let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && bounds[k].1 > 1).collect();
+    let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && bounds[k].2 > 1).collect();
+    let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && bounds[k].2 > 1).collect();
+    let stride = |k: usize| part.stride[k].abs() * bounds[k].1 as i64;
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&k| std::cmp::Reverse(if bounds[k].1 > 1 { part.stride[k].abs() } else { 0 }));
+    order.sort_by_key(|&k| std::cmp::Reverse(if bounds[k].2 > 1 { stride(k) } else { 0 }));
     let mut offset = part.offset;
-    for (k, &(first, len)) in bounds.iter().enumerate() {
-        let last = if reversed.contains(&k) { len - 1 } else { 0 };
+    for (k, &(first, step, len)) in bounds.iter().enumerate() {
+        let last = if reversed.contains(&k) { (len - 1) * step } else { 0 };
         offset += (first + last) as i64 * part.stride[k];
     }
     let kept = |k: &&usize| !repeated.contains(k);
-    let extents: Vec<u64> = order.iter().filter(kept).map(|&k| bounds[k].1).collect();
-    let strides: Vec<i64> = order.iter().filter(kept).map(|&k| part.stride[k].abs()).collect();
+    let extents: Vec<u64> = order.iter().filter(kept).map(|&k| bounds[k].2).collect();
+    let strides: Vec<i64> = order.iter().filter(kept).map(|&k| stride(k)).collect();
     let boxed = View::strided(part.var, offset, &extents, &strides);
-    let bounds = bounds.iter().zip(&part.lo).map(|(&(first, len), &lo)| (lo as u64 + first, len)).collect();
+    let bounds = bounds.iter().zip(&part.lo).map(|(&(first, step, len), &lo)| (lo as u64 + first, step, len)).collect();
     Onto { region: boxed.reshape(&[boxed.len()]), bounds, repeated, reversed, order }
 }
 
@@ -91,9 +119,9 @@ impl Onto {
     pub fn cut(&self, view: &View, d: &View) -> View {
         let digits: Vec<u64> = view.digits.iter().map(|&n| n as u64).collect();
         let mut cut = d.reshape(&digits);
-        for (k, &(lo, n)) in self.bounds.iter().enumerate() {
+        for (k, &(lo, step, n)) in self.bounds.iter().enumerate() {
             if (lo, n) != (0, digits[k]) {
-                cut = cut.slice(k, lo, n, 1);
+                cut = cut.slice(k, lo, n, step as i64);
             }
         }
         cut
@@ -114,7 +142,7 @@ impl Onto {
         if !self.repeated.is_empty() || view.parts.len() != 1 {
             return None;
         }
-        let extents: Vec<u64> = self.order.iter().map(|&k| self.bounds[k].1).collect();
+        let extents: Vec<u64> = self.order.iter().map(|&k| self.bounds[k].2).collect();
         let mut inverse = vec![0; self.order.len()];
         for (at, &k) in self.order.iter().enumerate() {
             inverse[k] = at;

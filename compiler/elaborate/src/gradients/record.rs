@@ -2,7 +2,7 @@
 //!
 //! Invariant: an operation is recorded on the tape of the body that received its steps.
 
-use super::order::Moment;
+use super::order::{Inside, Moment};
 use super::tape::{Entry, EntryKind, Tape, What, each_touched, each_write, map_tensors};
 use crate::elaborator::{Body, Elaborator, NodeKind};
 use crate::value::{Given, Tensor, Value};
@@ -45,6 +45,17 @@ impl Elaborator<'_> {
     /// Returns a moment before a step with bodies, and the moment when the step begins.
     pub fn begin(&mut self) -> (Moment, Moment) {
         (self.recorder.tick(), self.recorder.now())
+    }
+
+    /// Records an operation of a body inside an open one, at its moment.
+    pub(super) fn record_within(&mut self, root: usize, path: &[Inside], entry: Rc<Entry>) {
+        if self.is_taping()
+            && let Some(body) = self.emission.body_at(root, &[])
+            && let Some(tape) = tape_at(&mut body.tape, path)
+        {
+            let position = tape.partition_point(|e| e.during.start < entry.during.start);
+            tape.insert(position, entry);
+        }
     }
 
     /// Runs `f` without recording; writes are still logged.
@@ -215,6 +226,18 @@ impl Elaborator<'_> {
         self.record(begin, kind, span);
         Some(done)
     }
+}
+
+/// Returns the tape of the body at the end of a way.
+fn tape_at<'t>(tape: &'t mut Tape, path: &[Inside]) -> Option<&'t mut Tape> {
+    let Some((first, rest)) = path.split_first() else { return Some(tape) };
+    let entry = tape.iter_mut().find(|e| e.during == first.during)?;
+    let inner = match &mut Rc::make_mut(entry).kind {
+        EntryKind::Branch { arms, .. } | EntryKind::Par(arms) => arms.get_mut(first.arm)?,
+        EntryKind::Repeat { body, .. } | EntryKind::Segment(body) => body,
+        _ => return None,
+    };
+    tape_at(Rc::make_mut(inner), rest)
 }
 
 /// Returns the tape of a closed body, for the entry of the step that holds the body.

@@ -6,7 +6,7 @@
 //! Invariant: a copied step computes the same bits as its original.
 
 use super::order::{Inside, Moment};
-use super::state::{Again, ReverseWalk};
+use super::state::ReverseWalk;
 use super::tape::{Entry, EntryKind, Tape, each_write, map_tensors};
 use crate::elaborator::{Body, Elaborator, Node, NodeKind};
 use crate::value::Tensor;
@@ -160,6 +160,11 @@ impl Elaborator<'_> {
             w.active.copy(v.of, v.copy);
         }
         let copy = renamed_tape(tape, &versions, &during, to);
+        if self.is_taping()
+            && let Some(body) = self.emission.body_mut()
+        {
+            body.tape.extend(copy.iter().cloned());
+        }
         let mut pairs: Vec<(VarId, VarId, VarId)> = vec![];
         for v in &versions.0 {
             match pairs.iter_mut().find(|p| p.0 == v.of) {
@@ -173,9 +178,9 @@ impl Elaborator<'_> {
         // What the copy computes is that of the current iteration of the loops around.
         let (root, outer, loops) = (w.root, std::mem::take(&mut w.path), std::mem::take(&mut w.loops));
         w.root = self.emission.depth() - 1;
-        let again = w.again.replace(Again { during: to..to + length + 1, kept: vec![] });
+        self.recorder.again.push(to..to + length + 1);
         self.walk(w, &copy)?;
-        (w.root, w.path, w.loops, w.again) = (root, outer, loops, again);
+        (w.root, w.path, w.loops) = (root, outer, loops);
         for &(var, first, last) in &pairs {
             if self.is_local(var, &during) {
                 w.adjoints.forget(last);

@@ -156,7 +156,8 @@ impl<'a> Elaborator<'a> {
             for &s in before {
                 if let Flow::Return(..) | Flow::Break(_) | Flow::Continue(_) = self.statement(s, false)?.1 {
                     let message = "a rule returns in its last statement";
-                    return Err(self.error("grad::rule_shape", tree.stmts[s].span, message));
+                    let help = "choose with `if` inside the tuple that the last statement returns";
+                    return Err(self.error_help("grad::rule_shape", tree.stmts[s].span, message, help));
                 }
             }
             let mut members = vec![];
@@ -209,7 +210,8 @@ impl<'a> Elaborator<'a> {
             }
             _ => {
                 let message = format!("the rule names {} results, and the function gives one", names.len());
-                return Err(self.error("grad::rule_name", span, message));
+                let help = "name one result and its adjoint: `grad f(x; y; dy) { … }`";
+                return Err(self.error_help("grad::rule_name", span, message, help));
             }
         }
         Ok(())
@@ -267,7 +269,8 @@ impl<'a> Elaborator<'a> {
             }
             (Value::Tensor(_) | Value::Tuple(_) | Value::List(_), d) => {
                 let message = format!("the rule gives {} for `{name}`, which is {}", d.describe(), of.describe());
-                Err(self.error("grad::rule_shape", span, message))
+                let help = "an adjoint has the structure of its parameter";
+                Err(self.error_help("grad::rule_shape", span, message, help))
             }
             (_, d) => Ok(d),
         }

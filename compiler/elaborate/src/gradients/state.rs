@@ -5,12 +5,14 @@
 use super::active::Active;
 use super::adjoints::Adjoints;
 use super::order::{Inside, Moment};
+use super::tape::Tape;
 use crate::value::Tensor;
 use girder_ir::ids::VarId;
 use girder_ir::view::View;
 use girder_source::Span;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// A wanted tensor.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct LoopContext {
     pub during: Range<Moment>,
     /// The way from the root to its body.
     pub path: Vec<Inside>,
+    /// What an iteration does.
+    pub body: Rc<Tape>,
     /// The number of iterations.
     pub count: u64,
     /// The index of the forward loop.
@@ -73,16 +77,7 @@ pub struct ReverseWalk {
     pub loops: Vec<LoopContext>,
     /// Temporaries of arms whose contents are given up before the arms.
     pub given_up: FxHashSet<VarId>,
-    /// The steps that are computed again and whose copy is walked now.
-    pub again: Option<Again>,
-}
-
-/// A copy of steps that are computed again.
-#[derive(Debug)]
-pub struct Again {
-    /// The moments of the copy.
-    pub during: Range<Moment>,
-    /// Values that it overwrites and that were kept.
+    /// Values of steps that are computed again, which those steps overwrite and which were kept.
     pub kept: Vec<(Kept, Tensor)>,
 }
 
@@ -91,7 +86,7 @@ impl ReverseWalk {
     pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> ReverseWalk {
         let (path, loops, given_up) = (vec![], vec![], FxHashSet::default());
         let adjoints = Adjoints::default();
-        ReverseWalk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
+        ReverseWalk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, kept: vec![] }
     }
 
     /// Returns whether a write at a moment happens only if the current entry does not.

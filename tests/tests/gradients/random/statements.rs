@@ -24,6 +24,7 @@ impl Maker {
             10 => self.rewrite(),
             11 if self.depth < depth => self.branch(),
             12 if self.depth < depth => self.repeat(),
+            13 if twice => self.again(),
             14..=16 if twice => self.gradient(),
             14 | 15 if self.depth < depth => self.branch(),
             16 | 17 if self.depth < depth => self.repeat(),
