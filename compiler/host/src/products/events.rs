@@ -72,7 +72,9 @@ impl Place {
             let extent = &mut extents[dim];
             *extent = extent.start.checked_add(reach.min(0))?..extent.end.checked_add(reach.max(0))?;
         }
-        extents.iter_mut().try_for_each(|e| Some(e.end = e.end.checked_add(1)?))?;
+        for extent in &mut extents {
+            extent.end = extent.end.checked_add(1)?;
+        }
         Some(extents)
     }
 }
