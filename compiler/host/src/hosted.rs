@@ -17,12 +17,14 @@ pub struct HostedGraph<'g> {
     pub layout: &'g HostLayout,
     /// The number of workers of a tile.
     pub workers: u32,
+    /// The limit on iterations of a vertex. Vertices that may exceed it are compiled with their checks.
+    pub total_iterations: u64,
 }
 
 impl<'g> HostedGraph<'g> {
-    /// Returns the graph and layout of an allocated stage, for a machine with some workers on a tile.
+    /// Returns the graph and layout of an allocated stage, for a machine with some workers on a tile, without a limit.
     pub fn of(allocated: &'g Allocated, workers: u32) -> HostedGraph<'g> {
-        HostedGraph { graph: allocated, layout: &allocated.host, workers }
+        HostedGraph { graph: allocated, layout: &allocated.host, workers, total_iterations: u64::MAX }
     }
 
     /// Returns the byte of an element of a variable.

@@ -31,5 +31,5 @@ pub use fuse::{FusedRows, FusedSteps};
 pub use hosted::HostedGraph;
 pub use kernels::{CodeletSource, HostKernel, KernelId, KernelSet, KernelTable, RowLines, ShapedId};
 pub use plan::{FamilyPlan, FieldAccess, HostPlan, Sequence, StepGroup, plan};
-pub use products::{MatrixLayout, MatrixProduct, ProductStart, SummedProducts};
+pub use products::{LinkedProduct, LinkedRow, MatrixLayout, MatrixProduct, ProductLink, ProductStart, SummedProducts};
 pub use rewrite::{Rewritten, rewrite};

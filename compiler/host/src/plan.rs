@@ -19,7 +19,9 @@ use crate::error::HostError;
 use crate::fuse::{FusedSteps, fuse_steps};
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelSet, KernelTable};
-use crate::products::{MatrixProduct, SummedProducts, join, products_of, sum_products};
+use crate::products::{
+    LinkedProduct, MatrixProduct, SummedProducts, join, join_columns, linked_of, products_of, sum_products,
+};
 use crate::windows::joined;
 use cranelift_entity::SecondaryMap;
 use families::{ScratchFamily, request_kernels};
@@ -44,6 +46,10 @@ pub struct HostPlan {
     pub families: SecondaryMap<FamilyId, Option<FamilyPlan>>,
     /// The matrix products of each compute set, joined.
     pub products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
+    /// The linked products of each compute set, joined.
+    pub linked: SecondaryMap<ComputeSetId, Vec<LinkedProduct>>,
+    /// The greatest number of iterations that a vertex in a linked product counts; it does not check a limit.
+    pub iterations: u64,
     /// Products with the step that adds them, keyed by the step of the products. There are none if blocks are counted.
     pub summed: SecondaryMap<StepId, Option<SummedProducts>>,
     /// Fused steps, keyed by the first of them. Nothing is fused if blocks are counted.
@@ -66,7 +72,8 @@ pub fn plan(
     let mut kernels = KernelSet::new(hosted.graph, counted);
     let mut families: SecondaryMap<FamilyId, Option<ScratchFamily>> = SecondaryMap::new();
     let mut products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>> = SecondaryMap::new();
-    let mut scratch_bytes = 0;
+    let mut linked: SecondaryMap<ComputeSetId, Vec<LinkedProduct>> = SecondaryMap::new();
+    let (mut scratch_bytes, mut iterations) = (0, 0);
     for (set_id, set) in &hosted.graph.sets {
         let mut used = 0;
         for &id in &set.families {
@@ -82,6 +89,10 @@ pub fn plan(
                     products[set_id].extend(of_family);
                     continue;
                 }
+                if let Some(counted) = linked_of(hosted, family, (sizes, facts), &mut linked[set_id]) {
+                    iterations = iterations.max(counted);
+                    continue;
+                }
                 joined(hosted.graph, family).map(Box::new)
             };
             if let Some(found) = ScratchFamily::new(hosted.graph, &mut kernels, (family, joined), used)? {
@@ -92,10 +103,11 @@ pub fn plan(
         scratch_bytes = scratch_bytes.max(used);
     }
     products.values_mut().for_each(|all| *all = join(std::mem::take(all)));
+    linked.values_mut().for_each(|all| *all = join_columns(std::mem::take(all)));
     let var_bytes = hosted.layout.bytes.next_multiple_of(64);
     let summed = match counted {
         Some(_) => SecondaryMap::new(),
-        None => sum_products(hosted, &mut kernels, &products)?,
+        None => sum_products(hosted, &mut kernels, &products, &linked)?,
     };
     let families = request_kernels(hosted.graph, &mut kernels, families, var_bytes + scratch_bytes);
     let (fused, sequences) = match counted {
@@ -107,5 +119,17 @@ pub fn plan(
         }
     };
     let (layout, kernels) = (hosted.layout.clone(), kernels.finish(target));
-    Ok(HostPlan { layout, var_bytes, scratch_bytes, kernels, families, products, summed, fused, sequences })
+    Ok(HostPlan {
+        layout,
+        var_bytes,
+        scratch_bytes,
+        kernels,
+        families,
+        products,
+        linked,
+        iterations,
+        summed,
+        fused,
+        sequences,
+    })
 }

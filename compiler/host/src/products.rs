@@ -3,13 +3,17 @@
 //!
 //! - `recognise` finds codelets that are a product, and the matrices in their fields;
 //! - `join` merges many small products to few large ones;
+//! - `events` finds what other codelets run, and `linked` makes few large products of it;
 //! - `sums` merges products with the step that adds them.
 //!
 //! Invariant: every element of a `c` adds the terms of its vertex in the order of k.
 
 mod join;
 mod recognise;
+mod events;
+mod linked;
 mod sums;
+mod linked_sums;
 
 use crate::hosted::HostedGraph;
 use crate::strides::field_strides;
@@ -19,6 +23,8 @@ use girder_ir::family::{Family, Field};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 pub(crate) use join::join;
+pub use linked::{LinkedProduct, LinkedRow, ProductLink};
+pub(crate) use linked::{join_columns, linked_of};
 use recognise::{MatrixField, ProductBody};
 use std::ops::Range;
 pub use sums::SummedProducts;
@@ -37,7 +43,7 @@ pub struct MatrixLayout {
 }
 
 /// The initial value of the sums of a product.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ProductStart {
     /// The element of `c`.
     Old,

@@ -1,5 +1,6 @@
 //! Rewrites of codelets for the host: each yields a codelet with the same results that compiles to faster code.
 //!
+//! - `whole_shares` runs the shares of all workers at once;
 //! - `inline_indices` replaces locals that hold an index by the index;
 //! - `version_loops` makes a second version of a loop, without its rarely taken path;
 //! - `unroll` unrolls short loops around loops that store short rows;
@@ -10,6 +11,7 @@
 //! that it adds cannot fail.
 
 mod rewritten;
+mod whole_shares;
 mod inline_indices;
 mod version_loops;
 mod unroll;
@@ -28,6 +30,7 @@ pub fn rewrite(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten>
     }
     let mut done: Option<Rewritten> = None;
     let rewrites = [
+        whole_shares::whole_shares,
         inline_indices::inline_indices,
         version_loops::version_loops,
         unroll::unroll,

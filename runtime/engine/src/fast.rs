@@ -57,6 +57,8 @@ impl<'e> Fast<'e> {
         threads: usize,
         session: &Session,
     ) -> Result<Fast<'e>, EngineError> {
+        let limited = code.within(allocated, counting, workers, session.limits.total_iterations)?;
+        let code = limited.as_ref().unwrap_or(code);
         let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
         let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
         let build = Build { allocated, code, counting, bytes: arena.bytes() };

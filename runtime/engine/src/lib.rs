@@ -11,7 +11,7 @@
 //! the vertices and wherever the element is kept: in one array, at its home on a tile, or in a landing buffer.
 //!
 //! Invariant: `unsafe` occurs only in `arena` (memory that several threads share), `kernel` (calls of compiled code),
-//! `products` (calls of native kernels) and `natives` (calls of native kernels by compiled code).
+//! `products` and `linked` (calls of native kernels) and `natives` (calls of native kernels by compiled code).
 
 mod arena;
 mod cache_blocks;
@@ -32,6 +32,7 @@ mod natives;
 mod pool;
 mod processor;
 mod products;
+mod linked;
 mod report;
 mod runs;
 mod draw;

@@ -8,6 +8,7 @@ use crate::arena::{Arena, Move, Moves};
 use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::kernel::{Context, Launch, LaunchStop};
+use crate::linked::LinkedProducts;
 use crate::moves::share;
 use crate::pool::Work;
 use crate::products::Products;
@@ -38,6 +39,8 @@ pub(crate) enum Task {
     Products {
         /// The products.
         products: Products,
+        /// The linked products.
+        linked: LinkedProducts,
         /// All other vertices: `Vertices`.
         others: Box<Task>,
     },
@@ -148,7 +151,7 @@ impl Task {
     fn parts(&self) -> usize {
         match self {
             Task::Vertices { parts, .. } => parts.len(),
-            Task::Products { products, others } => products.parts().max(others.parts()),
+            Task::Products { products, linked, others } => products.parts().max(linked.parts()).max(others.parts()),
             Task::Moves { parts, .. } | Task::CacheBlocks { parts, .. } => parts.len(),
         }
     }
@@ -257,11 +260,12 @@ impl Tasks {
             Task::Vertices { groups, parts } => {
                 parts[part].iter().for_each(|&range| self.run_rows(0, &groups[range.group], range));
             }
-            Task::Products { products, others } => {
+            Task::Products { products, linked, others } => {
                 if part < others.parts() {
                     self.run_part(others, part);
                 }
-                if !products.run(&self.arena, self.session.cancel.flag(), part) {
+                let cancel = self.session.cancel.flag();
+                if !products.run(&self.arena, cancel, part) || !linked.run(&self.arena, cancel, part) {
                     self.cancelled.store(true, Ordering::Relaxed);
                 }
             }

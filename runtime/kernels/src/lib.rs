@@ -9,7 +9,7 @@
 pub mod product;
 pub mod random;
 
-pub use product::{Matrix, Product, Start, product_f32, product_f64};
+pub use product::{Link, LinkedProduct, Matrix, Product, Row, Start, linked_f32, linked_f64, product_f32, product_f64};
 
 /// The instructions that a function may use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -19,11 +19,13 @@ mod pack;
 mod scratch;
 mod tile;
 mod flat;
+mod linked;
 mod vector;
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use linked::{Link, LinkedProduct, Row};
 pub use operands::{Matrix, Product, Start};
 
 use crate::Level;
@@ -58,6 +60,40 @@ pub unsafe fn product_f64(level: Level, call: &Product, start: Start<f64>) {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => x86::f64x4::product(call, start),
             _ => plain::product(call, start),
+        }
+    }
+}
+
+/// Computes a linked product of `f32`.
+///
+/// # Safety
+/// As [`product_f32`].
+pub unsafe fn linked_f32(level: Level, call: &LinkedProduct<'_>, start: Start<f32>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => x86::f32x16::linked(call, start),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::f32x8::linked(call, start),
+            _ => linked::plain(call, start),
+        }
+    }
+}
+
+/// Computes a linked product of `f64`.
+///
+/// # Safety
+/// As [`product_f32`].
+pub unsafe fn linked_f64(level: Level, call: &LinkedProduct<'_>, start: Start<f64>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => x86::f64x8::linked(call, start),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::f64x4::linked(call, start),
+            _ => linked::plain(call, start),
         }
     }
 }

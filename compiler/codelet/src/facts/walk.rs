@@ -9,8 +9,9 @@ mod loops;
 use super::Weights;
 use super::region::{self, Region};
 use super::value::{Context, State, Value};
+use crate::locals::count_sets;
 use crate::sizes::Sizes;
-use cranelift_entity::EntitySet;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use rustc_hash::FxHashMap;
@@ -52,6 +53,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> 
         breaks: FxHashMap::default(),
         continues: FxHashMap::default(),
         returns: None,
+        only: only_values(codelet),
     };
     let end = walk.block(&codelet.body, start);
     let end = State::join_paths(end, walk.returns.take());
@@ -73,6 +75,25 @@ struct FactsWalk<'a> {
     breaks: FxHashMap<Label, State>,
     continues: FxHashMap<Label, State>,
     returns: Option<State>,
+    /// The values of the locals that one statement sets.
+    only: SecondaryMap<LocalId, Option<ExprId>>,
+}
+
+/// Returns the values of the locals that one statement sets.
+fn only_values(codelet: &Codelet) -> SecondaryMap<LocalId, Option<ExprId>> {
+    fn collect(block: &[Stmt], values: &mut SecondaryMap<LocalId, Option<ExprId>>) {
+        for stmt in block {
+            if let Stmt::Set { local, value } = stmt {
+                values[*local] = Some(*value);
+            }
+            stmt.blocks().for_each(|inner| collect(inner, values));
+        }
+    }
+    let (mut sets, mut values) = (SecondaryMap::new(), SecondaryMap::new());
+    count_sets(&codelet.body, &mut sets);
+    collect(&codelet.body, &mut values);
+    codelet.locals.keys().filter(|&local| sets[local] != 1).for_each(|local| values[local] = None);
+    values
 }
 
 impl<'a> FactsWalk<'a> {

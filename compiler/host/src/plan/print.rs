@@ -5,7 +5,7 @@
 use super::{FamilyPlan, FieldAccess, HostPlan, StepGroup};
 use crate::fuse::FusedSteps;
 use crate::kernels::{CodeletSource, KernelId};
-use crate::products::{MatrixLayout, MatrixProduct, ProductStart, SummedProducts};
+use crate::products::{LinkedProduct, LinkedRow, MatrixLayout, MatrixProduct, ProductStart, SummedProducts};
 use girder_codelet::kernel::{Addressing, FieldLayout};
 use girder_ir::codelet::{Dir, FieldDecl};
 use girder_ir::family::Family;
@@ -27,6 +27,7 @@ impl HostPlan {
                 let group = printer.group(StepGroup { first: step, steps: SummedProducts::STEPS });
                 printer.line(0, format_args!("products {group}:"));
                 summed.products.iter().for_each(|p| printer.product(p));
+                summed.linked.iter().for_each(|p| printer.linked(p));
             }
         }
         for (step, fused) in self.fused.iter() {
@@ -89,6 +90,9 @@ impl Printer<'_> {
         for product in &plan.products[id] {
             self.product(product);
         }
+        for product in &plan.linked[id] {
+            self.linked(product);
+        }
         for &family in &set.families {
             if let Some(of_family) = &plan.families[family] {
                 self.family(&self.graph.families[family], of_family);
@@ -98,11 +102,7 @@ impl Printer<'_> {
 
     fn product(&mut self, p: &MatrixProduct) {
         let matrix = |m: MatrixLayout| format!("{} by {} {}", m.at, m.row, m.col);
-        let start = match p.start {
-            ProductStart::Old => String::new(),
-            ProductStart::Number(bits) => format!(", from {:#x}", bits),
-            ProductStart::Added => ", added to c".to_string(),
-        };
+        let start = start(p.start);
         let blocks = if p.block < p.k { format!(", in blocks of {}", p.block) } else { String::new() };
         self.line(
             1,
@@ -117,6 +117,29 @@ impl Printer<'_> {
                 matrix(p.b)
             ),
         );
+    }
+
+    fn linked(&mut self, p: &LinkedProduct) {
+        let (rows, start) = (p.rows.len(), start(p.start));
+        self.line(1, format_args!("linked product {} {rows}×{}: b by {}{start}", p.ty, p.columns, p.b_col));
+        // Consecutive rows at one distance.
+        let mut runs: Vec<(LinkedRow, LinkedRow, usize)> = Vec::new();
+        for &row in &p.rows {
+            let step = |from: LinkedRow| LinkedRow { c: row.c - from.c, a: row.a - from.a };
+            match runs.last_mut() {
+                Some((first, by, count)) if *count == 1 => (*by, *count) = (step(*first), 2),
+                Some((first, by, count)) if step(*first) == times(*by, *count) => *count += 1,
+                _ => runs.push((row, LinkedRow { c: 0, a: 0 }, 1)),
+            }
+        }
+        for (first, by, count) in runs {
+            self.line(2, format_args!("{count} rows: c at {} by {}, a at {} by {}", first.c, by.c, first.a, by.a));
+        }
+        for l in &p.links {
+            let block = if l.fresh { ", new block" } else { "" };
+            let (at, step) = (format_args!("a {:+}, b at {}", l.a, l.b), format_args!("by {} {}", l.a_step, l.b_step));
+            self.line(2, format_args!("{} terms: {at} {step}{block}", l.terms));
+        }
     }
 
     fn family(&mut self, family: &Family, plan: &FamilyPlan) {
@@ -156,6 +179,18 @@ impl Printer<'_> {
         };
         let names: Vec<String> = (0..group.steps).map(name).collect();
         if group.steps == 1 { names.concat() } else { format!("({})", names.join(" + ")) }
+    }
+}
+
+fn times(row: LinkedRow, count: usize) -> LinkedRow {
+    LinkedRow { c: row.c * count as i64, a: row.a * count as i64 }
+}
+
+fn start(start: ProductStart) -> String {
+    match start {
+        ProductStart::Old => String::new(),
+        ProductStart::Number(bits) => format!(", from {bits:#x}"),
+        ProductStart::Added => ", added to c".to_string(),
     }
 }
 

@@ -8,17 +8,17 @@
 //!
 //! Invariant: no step but these two touches the parts.
 
+use super::linked::{LinkedProduct, join_columns};
 use super::{MatrixLayout, MatrixProduct, ProductStart};
 use crate::error::HostError;
 use crate::fuse::lifetimes::Lifetimes;
 use crate::hosted::HostedGraph;
 use crate::kernels::KernelSet;
-use crate::strides::field_strides;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Stmt, StmtBlock};
-use girder_ir::family::Family;
+use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ComputeSetId, ExprId, FieldId, LocalId, StepId, VarId};
 use girder_ir::program::StepKind;
 use rustc_hash::FxHashMap;
@@ -32,6 +32,8 @@ const MOST_EVALUATED: u32 = 1 << 20;
 pub struct SummedProducts {
     /// The products, joined.
     pub products: Vec<MatrixProduct>,
+    /// The linked products, joined; there are none if there are products.
+    pub linked: Vec<LinkedProduct>,
 }
 
 impl SummedProducts {
@@ -44,9 +46,10 @@ pub(crate) fn sum_products<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
     products: &SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
+    linked: &SecondaryMap<ComputeSetId, Vec<LinkedProduct>>,
 ) -> Result<SecondaryMap<StepId, Option<SummedProducts>>, HostError> {
     let mut summed = SecondaryMap::new();
-    if products.values().all(Vec::is_empty) {
+    if products.values().all(Vec::is_empty) && linked.values().all(Vec::is_empty) {
         return Ok(summed);
     }
     let lifetimes = Lifetimes::of(&hosted);
@@ -55,12 +58,21 @@ pub(crate) fn sum_products<'g>(
         for pair in steps.windows(2) {
             let [first, last] = [&hosted.graph.steps[pair[0]], &hosted.graph.steps[pair[1]]];
             let (&StepKind::Execute(set), &StepKind::Execute(sums)) = (&first.kind, &last.kind) else { continue };
-            let Some(parts) = parts_of(hosted, set).filter(|_| !products[set].is_empty()) else { continue };
+            let (products, linked) = (&products[set], &linked[set]);
+            if products.is_empty() == linked.is_empty() {
+                continue;
+            }
+            let Some(parts) = parts_of(hosted, set) else { continue };
             if !lifetimes.is_within(parts, pair[0], pair[1]) {
                 continue;
             }
             let Some(layout) = sums_of(hosted, kernels, sums, parts)? else { continue };
-            summed[pair[0]] = layout.of_products(&products[set]).map(|products| SummedProducts { products });
+            summed[pair[0]] = if linked.is_empty() {
+                layout.of_products(products).map(|products| SummedProducts { products, linked: Vec::new() })
+            } else {
+                let linked = layout.of_linked(linked).map(join_columns);
+                linked.map(|linked| SummedProducts { products: Vec::new(), linked })
+            };
         }
     }
     Ok(summed)
@@ -118,19 +130,19 @@ struct SumBody {
 
 /// The addresses that a step of sums adds.
 #[derive(Debug)]
-struct SumsLayout {
+pub(super) struct SumsLayout {
     /// Bytes from part to part.
-    step: i64,
+    pub step: i64,
     /// Bytes from an element of the first part to that of `y`.
-    ahead: i64,
+    pub ahead: i64,
     /// The number of parts.
-    count: u64,
+    pub count: u64,
     /// Whether the old element of `y` is the first summand.
-    adds: bool,
+    pub adds: bool,
     /// The bytes of the first part.
-    first: Range<i64>,
+    pub first: Range<i64>,
     /// The elements of `y`.
-    elements: u64,
+    pub elements: u64,
 }
 
 impl SumsLayout {
@@ -146,16 +158,12 @@ impl SumsLayout {
         let field = |id: FieldId| family.fields.iter().find(|f| f.field == id);
         let (parts, y) = (field(body.parts)?, field(body.y)?);
         let size = codelet.fields[body.y].ty.bytes();
-        let (along, inner) = (field_strides(parts, size)?, field_strides(y, size)?);
-        let shape = &sizes.shapes[body.y];
-        let is_parallel = |(k, &n): (usize, &u64)| n == 1 || along[k + 1] == inner[k];
         let ([from], [to]) = (&parts.parts[..], &y.parts[..]) else { return None };
-        if from.var != of_parts || !shape.iter().enumerate().all(is_parallel) {
+        if from.var != of_parts {
             return None;
         }
-        let reach = |(k, &n): (usize, &u64)| (n as i64 - 1) * inner[k];
-        let reaches = || shape.iter().enumerate().map(reach);
-        let (lo, hi) = (reaches().map(|r| r.min(0)).sum::<i64>(), reaches().map(|r| r.max(0)).sum::<i64>());
+        let (step, reach) = distances(family, (parts, y), body.count)?;
+        let (lo, hi) = (reach.start * i64::from(size), reach.end * i64::from(size));
         let bytes = i64::from(size);
         let (start, end) = (hosted.byte(from.var, 0), hosted.byte(to.var, 0));
         let mut layout: Option<SumsLayout> = None;
@@ -163,12 +171,12 @@ impl SumsLayout {
         for (e, f) in instances {
             let (at, ahead) = (start + e * bytes, end + f * bytes - (start + e * bytes));
             let one = SumsLayout {
-                step: along[0],
+                step: step * bytes,
                 ahead,
                 count: body.count,
                 adds: body.adds,
                 first: at + lo..at + hi + bytes,
-                elements: shape.iter().product(),
+                elements: y.len(),
             };
             layout = Some(match layout {
                 None => one,
@@ -239,6 +247,24 @@ impl SumsLayout {
         }
         Some(whole)
     }
+}
+
+/// Returns the elements from part to part of the first field, and the least and greatest element of the second one
+/// relative to its first, or `None` if some part is not at one distance from the second field. All instances of a
+/// family of one part are alike.
+fn distances(family: &Family, (parts, y): (&Field, &Field), count: u64) -> Option<(i64, Range<i64>)> {
+    if y.is_empty() || parts.len() > u64::from(MOST_EVALUATED) || parts.len() != count.checked_mul(y.len())? {
+        return None;
+    }
+    let elements = |field: &Field| -> Vec<i64> {
+        let all: Vec<i64> = field.view(&family.domain, 0).elements().map(|(_, e)| e as i64).collect();
+        all.iter().map(|e| e - all[0]).collect()
+    };
+    let (of_parts, of_y) = (elements(parts), elements(y));
+    let step = of_parts.get(of_y.len()).copied().unwrap_or(0);
+    let is_alike = |(l, part): (i64, &[i64])| part.iter().zip(&of_y).all(|(p, e)| *p == l * step + e);
+    let (lo, hi) = (of_y.iter().min()?, of_y.iter().max()?);
+    (0..).zip(of_parts.chunks(of_y.len())).all(is_alike).then_some((step, *lo..*hi))
 }
 
 /// A value of a codelet that adds parts.

@@ -7,7 +7,7 @@ use super::pack::{Effort, Item, STEPS, pack};
 use super::space::Space;
 use crate::liveness::Liveness;
 use cranelift_entity::{EntityRef, EntitySet};
-use girder_ir::codelet::Stmt;
+use girder_ir::codelet::{Stmt, StmtBlock};
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use girder_ir::layout::HostLayout;
@@ -26,8 +26,10 @@ fn alignment(bytes: u64) -> u64 {
 /// Returns the variables that products read. They stay for one more step, so that the product can write the result of
 /// that step, the sums of its parts, in place.
 fn factors(graph: &Graph) -> EntitySet<VarId> {
-    let has_amp = |spec| graph.codelets[spec].body.iter().any(|s| matches!(s, Stmt::Amp(_)));
-    let products = graph.families.values().filter(|f| has_amp(f.codelet));
+    fn has_amp(block: &StmtBlock) -> bool {
+        block.iter().any(|stmt| matches!(stmt, Stmt::Amp(_)) || stmt.blocks().any(has_amp))
+    }
+    let products = graph.families.values().filter(|f| has_amp(&graph.codelets[f.codelet].body));
     let mut vars = EntitySet::new();
     products.flat_map(|f| &f.fields).flat_map(|f| &f.parts).for_each(|p| _ = vars.insert(p.var));
     vars

@@ -7,6 +7,7 @@ use super::{byte, run_bytes};
 use crate::arena::Move;
 use crate::error::EngineError;
 use crate::kernel::{Launch, Offsets};
+use crate::linked::LinkedProducts;
 use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::products::Products;
 use crate::task::{Group, Landing, RowMoves, Task};
@@ -30,17 +31,19 @@ pub(super) struct Build<'a> {
 impl Build<'_> {
     pub fn set(&self, id: ComputeSetId, threads: usize) -> Result<Task, EngineError> {
         let others = Task::vertices(self.groups(id)?, threads);
-        let products = &self.code.plan.products[id];
-        if products.is_empty() {
+        let (products, linked) = (&self.code.plan.products[id], &self.code.plan.linked[id]);
+        if products.is_empty() && linked.is_empty() {
             return Ok(others);
         }
         let products = Products::new(products, threads, self.bytes)?;
-        Ok(Task::Products { products, others: Box::new(others) })
+        let linked = LinkedProducts::new(linked, threads, self.bytes)?;
+        Ok(Task::Products { products, linked, others: Box::new(others) })
     }
 
     pub fn summed(&self, summed: &SummedProducts, threads: usize) -> Result<Task, EngineError> {
         let products = Products::new(&summed.products, threads, self.bytes)?;
-        Ok(Task::Products { products, others: Box::new(Task::vertices(Vec::new(), threads)) })
+        let linked = LinkedProducts::new(&summed.linked, threads, self.bytes)?;
+        Ok(Task::Products { products, linked, others: Box::new(Task::vertices(Vec::new(), threads)) })
     }
 
     pub fn fused(&self, fused: &FusedSteps, threads: usize) -> Result<Task, EngineError> {

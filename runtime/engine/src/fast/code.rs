@@ -10,6 +10,7 @@ use girder_codelet::cost::CountedBlocks;
 use girder_host::{HostPlan, HostedGraph, KernelId, plan};
 use girder_ir::graph::Graph;
 use girder_ir::layout::HostLayout;
+use girder_ir::stage::Allocated;
 
 /// The compiled code of mode `fast`.
 pub struct FastCode {
@@ -33,12 +34,24 @@ impl FastCode {
     /// # Errors
     /// As [`Executable::compile`](crate::Executable::compile).
     pub fn ahead(graph: &Graph, layout: &HostLayout, workers: u32) -> Result<FastCode, EngineError> {
-        FastCode::compile(HostedGraph { graph, layout, workers }, None)
+        FastCode::compile(HostedGraph { graph, layout, workers, total_iterations: u64::MAX }, None)
     }
 
     /// Returns whether it is the code for variables at these addresses.
     pub(crate) fn is_for(&self, layout: &HostLayout) -> bool {
         self.plan.layout == *layout
+    }
+
+    /// Returns the code for a limit on the iterations of a vertex, if this one leaves out checks that may fail.
+    pub(crate) fn within(
+        &self,
+        allocated: &Allocated,
+        counting: Option<&CountedBlocks>,
+        workers: u32,
+        limit: u64,
+    ) -> Result<Option<FastCode>, EngineError> {
+        let hosted = HostedGraph { total_iterations: limit, ..HostedGraph::of(allocated, workers) };
+        (self.plan.iterations > limit).then(|| FastCode::compile(hosted, counting)).transpose()
     }
 
     /// Returns the kernels as text.

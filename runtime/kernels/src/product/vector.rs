@@ -1,7 +1,7 @@
 //! The operations on vectors that products need.
 
 /// Elements of a matrix.
-pub(super) trait Float: Copy {
+pub(super) trait Float: Copy + PartialEq {
     /// +0.
     const ZERO: Self;
     /// `self * b + c`, rounded once.
@@ -46,6 +46,10 @@ pub(super) trait Vector: Copy {
     const ROWS: usize;
     /// Vectors of the widest tile.
     const WIDTH: usize;
+    /// Vectors of the widest tile of a linked product.
+    const LINKED_WIDTH: usize;
+    /// Vectors of sums in the largest tile of a linked product.
+    const SUMS: usize;
     /// Lanes of 16 bytes.
     const QUAD: usize = 16 / size_of::<Self::Float>();
 

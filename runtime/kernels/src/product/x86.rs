@@ -5,18 +5,19 @@
 use super::vector::Vector;
 use std::arch::x86_64::*;
 
-/// Functions by rows, and tiles by rows and vectors, from 1 on.
+/// Functions of tiles by rows and vectors, from 1 on.
 macro_rules! table {
-    ($tile:ident, [$($m:literal)*], $columns:tt) => { [$(table!(@row $tile, $m, $columns)),*] };
-    (@row $tile:ident, $m:literal, [$($n:literal)*]) => { &[$($tile::<$m, $n> as TileFn<Float>),*] };
+    ($tile:ident, $f:ident, [$($m:literal)*], $columns:tt) => { [$(table!(@row $tile, $f, $m, $columns)),*] };
+    (@row $tile:ident, $f:ident, $m:literal, [$($n:literal)*]) => { &[$($tile::<$m, $n> as $f<Float>),*] };
 }
 
 /// A module with the product in one kind of vector.
 macro_rules! kernel {
-    ($name:ident, $vector:ident, $features:literal, $rows:tt, $columns:tt) => {
+    ($name:ident, $vector:ident, $features:literal, $rows:tt, $columns:tt, $linked:tt) => {
         pub(super) mod $name {
             use crate::product::blocked::{self, Kernels};
             use crate::product::flat::{self, FlatFn};
+            use crate::product::linked::{self, LinkedKernels, LinkedProduct, LinkedTile, LinkedTileFn};
             use crate::product::pack::{self, PanelSource};
             use crate::product::tile::{self, Tile, TileFn};
             use crate::product::vector::Vector;
@@ -31,6 +32,14 @@ macro_rules! kernel {
             unsafe fn tile<const M: usize, const N: usize>(tile: &Tile<Float>) {
                 // SAFETY: passed on.
                 unsafe { tile::tile::<$vector, M, N>(tile) }
+            }
+
+            /// # Safety
+            /// As `linked::tile`.
+            #[target_feature(enable = $features)]
+            unsafe fn linked_tile<const M: usize, const N: usize>(tile: &LinkedTile<'_, Float>) {
+                // SAFETY: passed on.
+                unsafe { linked::tile::<$vector, M, N>(tile) }
             }
 
             /// # Safety
@@ -50,10 +59,13 @@ macro_rules! kernel {
             }
 
             const KERNELS: Kernels<Float> = Kernels {
-                tiles: &table!(tile, $rows, $columns),
+                tiles: &table!(tile, TileFn, $rows, $columns),
                 flats: &[flat::<1> as FlatFn<Float>, flat::<2>, flat::<3>, flat::<4>],
                 pack,
             };
+
+            const LINKED: LinkedKernels<Float> =
+                LinkedKernels { tiles: &table!(linked_tile, LinkedTileFn, $rows, $linked), pack };
 
             /// The whole product.
             ///
@@ -63,14 +75,23 @@ macro_rules! kernel {
                 // SAFETY: passed on.
                 unsafe { blocked::product::<$vector>(call, start, &KERNELS) }
             }
+
+            /// The whole linked product.
+            ///
+            /// # Safety
+            /// As `product`.
+            pub(in crate::product) unsafe fn linked(call: &LinkedProduct<'_>, start: Start<Float>) {
+                // SAFETY: passed on.
+                unsafe { linked::product::<$vector>(call, start, &LINKED) }
+            }
         }
     };
 }
 
-kernel!(f32x16, F32x16, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3]);
-kernel!(f64x8, F64x8, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3]);
-kernel!(f32x8, F32x8, "avx2,fma", [1 2 3 4 5 6], [1 2]);
-kernel!(f64x4, F64x4, "avx2,fma", [1 2 3 4 5 6], [1 2]);
+kernel!(f32x16, F32x16, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3], [1 2 3 4]);
+kernel!(f64x8, F64x8, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3], [1 2 3 4]);
+kernel!(f32x8, F32x8, "avx2,fma", [1 2 3 4 5 6], [1 2], [1 2]);
+kernel!(f64x4, F64x4, "avx2,fma", [1 2 3 4 5 6], [1 2], [1 2]);
 
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -161,6 +182,8 @@ impl Vector for F32x16 {
     const LANES: usize = 16;
     const ROWS: usize = 8;
     const WIDTH: usize = 3;
+    const LINKED_WIDTH: usize = 4;
+    const SUMS: usize = 24;
     common!(_mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps);
     masks_512!(__mmask16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps);
 
@@ -198,6 +221,8 @@ impl Vector for F64x8 {
     const LANES: usize = 8;
     const ROWS: usize = 8;
     const WIDTH: usize = 3;
+    const LINKED_WIDTH: usize = 4;
+    const SUMS: usize = 24;
     common!(_mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd);
     masks_512!(__mmask8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
 
@@ -230,6 +255,8 @@ impl Vector for F32x8 {
     const LANES: usize = 8;
     const ROWS: usize = 6;
     const WIDTH: usize = 2;
+    const LINKED_WIDTH: usize = 2;
+    const SUMS: usize = 12;
     common!(_mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps);
     masks_256!(i32, _mm256_maskload_ps, _mm256_maskstore_ps);
 
@@ -264,6 +291,8 @@ impl Vector for F64x4 {
     const LANES: usize = 4;
     const ROWS: usize = 6;
     const WIDTH: usize = 2;
+    const LINKED_WIDTH: usize = 2;
+    const SUMS: usize = 12;
     common!(_mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd);
     masks_256!(i64, _mm256_maskload_pd, _mm256_maskstore_pd);
 

@@ -9,7 +9,7 @@ use crate::facts::interval::Interval;
 use crate::facts::region;
 use crate::facts::value::{State, Value};
 use crate::interpret::{FREE_ITERATIONS, FREE_NEST, trips};
-use girder_ir::codelet::{BinaryOp, ExprKind, Label, Reduce, ReduceOp, StmtBlock};
+use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, Label, Reduce, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// The maximal weight of an iteration: more than any run can iterate.
@@ -42,6 +42,14 @@ enum WhileWalk {
 /// Returns the number of statements of a block, inner ones included.
 fn statements(block: &StmtBlock) -> u64 {
     block.iter().map(|stmt| 1 + stmt.blocks().map(statements).sum::<u64>()).sum()
+}
+
+/// Returns whether a quotient and its dividend are written in place, not held by locals.
+fn product_is_direct(codelet: &Codelet, e: ExprId) -> bool {
+    match codelet.exprs[e].kind {
+        ExprKind::Binary { a, .. } => matches!(codelet.exprs[a].kind, ExprKind::Binary { .. }),
+        _ => false,
+    }
 }
 
 impl FactsWalk<'_> {
@@ -79,7 +87,7 @@ impl FactsWalk<'_> {
     /// Returns n if a range is `worker * n / workers..(worker + 1) * n / workers`: the contiguous shares of `0..n` of
     /// all workers.
     fn share(&mut self, lo: ExprId, hi: ExprId, state: &State) -> Option<i64> {
-        let product = |walk: &Self, e: ExprId| match walk.codelet.exprs[e].kind {
+        let product = |walk: &Self, e: ExprId| match *walk.form(e) {
             ExprKind::Binary { op: BinaryOp::Div, a, b, .. } if walk.is(b, &ExprKind::Workers) => {
                 walk.operands(BinaryOp::Mul, a)
             }
@@ -96,17 +104,38 @@ impl FactsWalk<'_> {
             _ => return None,
         };
         let is_share = self.is(worker, &ExprKind::Worker);
-        let [one, n, m] = [one, n, m].map(|e| self.eval(e, state).range.is_point());
+        // A number that a local stands for was computed elsewhere.
+        let is_direct = product_is_direct(self.codelet, lo) && product_is_direct(self.codelet, hi);
+        let number = |walk: &mut Self, e: ExprId| match *walk.form(e) {
+            ExprKind::Const(_) | ExprKind::Size(_) => walk.eval(walk.formed(e), state).range.is_point(),
+            _ if is_direct => walk.eval(e, state).range.is_point(),
+            _ => None,
+        };
+        let [one, n, m] = [one, n, m].map(|e| number(self, e));
         i64::try_from(n.filter(|&n| is_share && one == Some(1) && m == Some(n) && n >= 0)?).ok()
     }
 
+    /// Returns the expression whose value an expression has, if that is a local that one statement sets.
+    fn formed(&self, mut e: ExprId) -> ExprId {
+        while let ExprKind::Local(local) = self.codelet.exprs[e].kind
+            && let Some(value) = self.only[local]
+        {
+            e = value;
+        }
+        e
+    }
+
+    fn form(&self, e: ExprId) -> &ExprKind {
+        &self.codelet.exprs[self.formed(e)].kind
+    }
+
     fn is(&self, e: ExprId, kind: &ExprKind) -> bool {
-        std::mem::discriminant(&self.codelet.exprs[e].kind) == std::mem::discriminant(kind)
+        std::mem::discriminant(self.form(e)) == std::mem::discriminant(kind)
     }
 
     /// Returns the operands of an expression with this operator.
     fn operands(&self, wanted: BinaryOp, e: ExprId) -> Option<[ExprId; 2]> {
-        match self.codelet.exprs[e].kind {
+        match *self.form(e) {
             ExprKind::Binary { op, a, b, .. } if op == wanted => Some([a, b]),
             _ => None,
         }

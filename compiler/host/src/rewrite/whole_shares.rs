@@ -1,0 +1,230 @@
+//! Runs the shares of all workers at once.
+//!
+//! ```text
+//! for j in 0..w { for m in worker * c / workers..(worker + 1) * c / workers { y[j, m] = …; } }
+//! ```
+//!
+//! Each worker of a tile runs this with its own share of 0..c. The shares follow one another, so one run with all of
+//! 0..c does the same, with longer rows: the iterations of different shares touch different elements, and no value goes
+//! from one to the other.
+//!
+//! Invariant: every element is stored by the same statement with the same operands; no check can fail.
+
+use super::Rewritten;
+use cranelift_entity::{EntitySet, SecondaryMap};
+use girder_codelet::fold::{Folded, fold};
+use girder_codelet::kernel::{KernelSpec, KernelTarget};
+use girder_codelet::locals::count_sets;
+use girder_ir::codelet::{BinaryOp, Codelet, Dir, Expr, ExprKind, Index, Stmt, StmtBlock};
+use girder_ir::ids::{ExprId, FieldId, LocalId};
+use girder_ir::types::{ElemType, Scalar};
+
+/// Returns the codelet as one for a single worker, or `None` if its workers do not just share one loop.
+pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
+    let codelet = spec.codelet;
+    let is_safe = codelet.sites.keys().all(|site| spec.proven.contains(site));
+    if !codelet.multi || !is_safe || !codelet.body.iter().all(is_plain) {
+        return None;
+    }
+    let loops = codelet.body.iter().filter(|stmt| matches!(stmt, Stmt::For { .. })).count();
+    if loops != 1 || codelet.body.iter().any(|stmt| !matches!(stmt, Stmt::For { .. } | Stmt::Set { .. })) {
+        return None;
+    }
+    let mut sets = SecondaryMap::new();
+    count_sets(&codelet.body, &mut sets);
+    let mut find = Find { codelet, folded: fold(codelet, spec.sizes), sets, values: SecondaryMap::new() };
+    for stmt in &codelet.body {
+        if let Stmt::Set { local, value } = stmt
+            && find.sets[*local] == 1
+        {
+            find.values[*local] = Some(*value);
+        }
+    }
+    let (var, length) = find.shared(&codelet.body)?;
+    if !find.is_independent(var) {
+        return None;
+    }
+    let mut whole = codelet.clone();
+    whole.multi = false;
+    let bounds = [0, length].map(|n| {
+        let kind = ExprKind::Const(Scalar::new(ElemType::I64, n as u64));
+        whole.exprs.push(Expr { kind, ty: ElemType::I64, span: codelet.span })
+    });
+    let by_worker = find.by_worker();
+    whole.body.retain(|stmt| !matches!(stmt, Stmt::Set { local, .. } if by_worker.contains(*local)));
+    widen(&mut whole.body, var, bounds);
+    let mut rest = false;
+    for_each_expr(&whole, &whole.body, &mut |e| {
+        rest |= match whole.exprs[e].kind {
+            ExprKind::Worker | ExprKind::Workers => true,
+            ExprKind::Local(local) => by_worker.contains(local),
+            _ => false,
+        }
+    });
+    (!rest).then(|| Rewritten { codelet: whole, proven: spec.proven.clone() })
+}
+
+/// Returns whether a statement consists of assignments, stores, loops, conditions and reductions.
+fn is_plain(stmt: &Stmt) -> bool {
+    let own =
+        matches!(stmt, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Reduce(_));
+    own && stmt.blocks().flatten().all(is_plain)
+}
+
+/// Sets the bounds of the loop with some index.
+fn widen(block: &mut StmtBlock, index: LocalId, bounds: [ExprId; 2]) {
+    for stmt in block {
+        match stmt {
+            Stmt::For { var, lo, hi, .. } if *var == index => [*lo, *hi] = bounds,
+            stmt => stmt.blocks_mut().for_each(|inner| widen(inner, index, bounds)),
+        }
+    }
+}
+
+/// Calls `f` with every expression of a block, operands included.
+fn for_each_expr(codelet: &Codelet, block: &[Stmt], f: &mut dyn FnMut(ExprId)) {
+    fn visit(codelet: &Codelet, e: ExprId, f: &mut dyn FnMut(ExprId)) {
+        f(e);
+        codelet.exprs[e].kind.operands().iter().for_each(|&x| visit(codelet, x, f));
+    }
+    for stmt in block {
+        stmt.for_each_expr(|e| visit(codelet, e, f));
+        stmt.blocks().for_each(|inner| for_each_expr(codelet, inner, f));
+    }
+}
+
+struct Find<'a> {
+    codelet: &'a Codelet,
+    folded: Folded,
+    /// The number of assignments of each local.
+    sets: SecondaryMap<LocalId, u32>,
+    /// The values of locals that are set once, before the loop.
+    values: SecondaryMap<LocalId, Option<ExprId>>,
+}
+
+impl Find<'_> {
+    /// Returns the form of an expression, with locals replaced by their values.
+    fn form(&self, mut e: ExprId) -> &ExprKind {
+        while let ExprKind::Local(local) = self.codelet.exprs[e].kind
+            && let Some(value) = self.values[local]
+        {
+            e = value;
+        }
+        &self.codelet.exprs[e].kind
+    }
+
+    fn operands(&self, wanted: BinaryOp, e: ExprId) -> Option<[ExprId; 2]> {
+        match *self.form(e) {
+            ExprKind::Binary { op, a, b, .. } if op == wanted => Some([a, b]),
+            _ => None,
+        }
+    }
+
+    fn number(&self, e: ExprId) -> Option<i64> {
+        match *self.form(e) {
+            ExprKind::Const(value) => value.as_int().and_then(|n| i64::try_from(n).ok()),
+            _ => self.folded[e].map(|bits| bits as i64),
+        }
+    }
+
+    /// Returns the index and the number of iterations of the only loop that workers share.
+    fn shared(&self, block: &[Stmt]) -> Option<(LocalId, i64)> {
+        block.iter().find_map(|stmt| match stmt {
+            Stmt::For { var, lo, hi, step: 1, body, .. } => {
+                self.share(*lo, *hi).map(|n| (*var, n)).or_else(|| self.shared(body))
+            }
+            stmt => stmt.blocks().find_map(|inner| self.shared(inner)),
+        })
+    }
+
+    /// Returns n if bounds are `worker * n / workers` and `(worker + 1) * n / workers`.
+    fn share(&self, lo: ExprId, hi: ExprId) -> Option<i64> {
+        let product = |e: ExprId| {
+            let [product, workers] = self.operands(BinaryOp::Div, e)?;
+            let is_share = matches!(self.form(workers), ExprKind::Workers);
+            self.operands(BinaryOp::Mul, product).filter(|_| is_share)
+        };
+        let is_worker = |e: ExprId| matches!(self.form(e), ExprKind::Worker);
+        let is_next = |e: ExprId| match self.operands(BinaryOp::Add, e) {
+            Some([a, b]) => is_worker(a) && self.number(b) == Some(1) || is_worker(b) && self.number(a) == Some(1),
+            None => false,
+        };
+        let other = |[a, b]: [ExprId; 2], is: &dyn Fn(ExprId) -> bool| {
+            if is(a) { self.number(b) } else { self.number(a).filter(|_| is(b)) }
+        };
+        let (first, last) = (other(product(lo)?, &is_worker)?, other(product(hi)?, &is_next)?);
+        (first == last && (0..1 << 32).contains(&first)).then_some(first)
+    }
+
+    /// Returns whether the iterations of a loop touch different elements of what they write, and pass no value on.
+    fn is_independent(&self, var: LocalId) -> bool {
+        fn body_of(block: &[Stmt], index: LocalId) -> Option<&StmtBlock> {
+            block.iter().find_map(|stmt| match stmt {
+                Stmt::For { var, body, .. } if *var == index => Some(body),
+                stmt => stmt.blocks().find_map(|inner| body_of(inner, index)),
+            })
+        }
+        let Some(body) = body_of(&self.codelet.body, var) else { return false };
+        let mut inside = SecondaryMap::new();
+        count_sets(body, &mut inside);
+        let passes_on = self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l]);
+        let (own, all) = (self.written(body), self.written(&self.codelet.body));
+        if passes_on || self.sets[var] != 1 || own.len() != all.len() {
+            return false;
+        }
+        let has_index = |index: &Index, dim: usize| {
+            index.get(dim).is_some_and(|&e| matches!(self.codelet.exprs[e].kind, ExprKind::Local(l) if l == var))
+        };
+        let mut fields: EntitySet<FieldId> = EntitySet::new();
+        own.iter().for_each(|access| _ = fields.insert(access.0));
+        fields.keys().all(|field| {
+            let accesses = || own.iter().filter(|access| access.0 == field);
+            let dims = self.codelet.fields[field].dims.len();
+            (0..dims).any(|dim| accesses().all(|(_, index)| has_index(index, dim)))
+        })
+    }
+
+    /// Lists the accesses of a block to fields that the codelet may write.
+    fn written<'s>(&'s self, block: &'s [Stmt]) -> Vec<(FieldId, &'s Index)> {
+        fn stores<'s>(block: &'s [Stmt], found: &mut Vec<(FieldId, &'s Index)>) {
+            for stmt in block {
+                if let Stmt::Store { field, index, .. } = stmt {
+                    found.push((*field, index));
+                }
+                stmt.blocks().for_each(|inner| stores(inner, found));
+            }
+        }
+        let mut found = Vec::new();
+        let mut loads: Vec<ExprId> = Vec::new();
+        for_each_expr(self.codelet, block, &mut |e| loads.push(e));
+        for e in loads {
+            if let ExprKind::Load { field, index, .. } = &self.codelet.exprs[e].kind
+                && self.codelet.fields[*field].dir != Dir::In
+            {
+                found.push((*field, index));
+            }
+        }
+        stores(block, &mut found);
+        found
+    }
+
+    /// Returns the locals whose values before the loop depend on the worker.
+    fn by_worker(&self) -> EntitySet<LocalId> {
+        let mut all: EntitySet<LocalId> = EntitySet::new();
+        for stmt in &self.codelet.body {
+            let Stmt::Set { local, .. } = stmt else { continue };
+            let mut depends = false;
+            for_each_expr(self.codelet, std::slice::from_ref(stmt), &mut |e| {
+                depends |= match self.codelet.exprs[e].kind {
+                    ExprKind::Worker | ExprKind::Workers => true,
+                    ExprKind::Local(l) => all.contains(l),
+                    _ => false,
+                }
+            });
+            if depends {
+                all.insert(*local);
+            }
+        }
+        all
+    }
+}
