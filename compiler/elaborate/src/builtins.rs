@@ -75,7 +75,7 @@ impl Elaborator<'_> {
                 Ok(Value::List(Arc::new(all.collect())))
             }
             "assert" => self.static_assert(given, span),
-            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "list" | "reversed" => {
+            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "kind_of" | "list" | "reversed" => {
                 self.call_list(name, given, span)
             }
             _ => self.call_number(name, given, span),

@@ -87,12 +87,38 @@ impl Families {
         self.groups.get_index(self.last).map_or(&[], |(_, group)| &group.like)
     }
 
+    /// Adds the vertices of blocks, which are in the order of their first vertices. Blocks of one key are parts of one
+    /// statement, whose vertices are put in the order of its iterations.
+    pub fn add_blocks(&mut self, blocks: Vec<VertexBlock>) {
+        let mut by_key: IndexMap<Key, Vec<VertexBlock>, FxBuildHasher> = IndexMap::default();
+        blocks.into_iter().for_each(|block| by_key.entry(block.key()).or_default().push(block));
+        for (key, blocks) in by_key {
+            let counts: Vec<usize> = blocks.iter().map(|b| point_count(&b.extents)).collect();
+            let iterations = (blocks.len() > 1).then(|| blocks.iter().flat_map(VertexBlock::iterations).collect());
+            let mut groups = blocks.into_iter().zip(&counts).map(|(block, &count)| Group::of_block(block, count));
+            let Some(mut group) = groups.next() else { continue };
+            groups.for_each(|other| group.append(other));
+            if let Some(iterations) = iterations {
+                let iterations: Vec<Vec<i64>> = iterations;
+                let mut order: Vec<usize> = (0..iterations.len()).collect();
+                order.sort_by(|&a, &b| iterations[a].cmp(&iterations[b]));
+                group.reorder(&order);
+            }
+            self.count += group.count as u64;
+            self.add_group(key, group);
+        }
+    }
+
     /// Adds the vertices of a block.
     pub fn add_block(&mut self, block: VertexBlock) {
         let count = point_count(&block.extents);
         self.count += count as u64;
         let key = block.key();
         let group = Group::of_block(block, count);
+        self.add_group(key, group);
+    }
+
+    fn add_group(&mut self, key: Key, group: Group) {
         match self.groups.entry(key) {
             Entry::Vacant(slot) => {
                 slot.insert(group);

@@ -207,6 +207,29 @@ impl Value {
         }
     }
 
+    /// Returns the name of its kind, as `kind_of` gives it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Unit => "()",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            Value::Bool(_) => "bool",
+            Value::Str(_) => "string",
+            Value::Type(_) => "type",
+            Value::Range(_) | Value::RunTimeRange(_) => "range",
+            Value::List(_) => "list",
+            Value::Tuple(_) => "tuple",
+            Value::Tensor(_) => "tensor",
+            Value::Array(_) => "array",
+            Value::Drawn(_) => "initial value",
+            Value::Place(_) => "place",
+            Value::Fn(..) | Value::Closure(_) | Value::Builtin(_) => "fn",
+            Value::Module(_) => "module",
+            Value::Stream(_) => "stream",
+            Value::Error => "error",
+        }
+    }
+
     /// Returns whether it is an error that was already reported.
     pub fn is_error(&self) -> bool {
         matches!(self, Value::Error)

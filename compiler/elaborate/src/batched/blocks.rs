@@ -9,7 +9,7 @@ use super::evaluator::Evaluator;
 use super::statement::Statement;
 use super::{Batch, Ints, Stop, point_count};
 use crate::elaborator::Elaborator;
-use crate::families::{Families, Loops, VertexBlock, all_differ};
+use crate::families::{Families, Loops, VertexBlock};
 use crate::value::Value;
 use girder_ir::codelet::Dir;
 use girder_ir::family::Const;
@@ -34,15 +34,13 @@ impl<'a> Elaborator<'a> {
             if found.iter().map(|s| point_count(&s.extents)).sum::<usize>() > limit {
                 return Err(Stop::Leave);
             }
-            let blocks = this.vertex_blocks(found)?;
-            // Parts of one signature would have to be interleaved in the order of iterations.
-            if all_differ(&blocks) { Ok(blocks) } else { Err(Stop::Leave) }
+            Ok(this.vertex_blocks(found)?)
         })?;
         let Some(blocks) = blocks else { return Ok(false) };
-        for block in blocks {
+        for block in &blocks {
             self.charge_vertices(point_count(&block.extents) as u64, block.spans[0])?;
-            out.add_block(block);
         }
+        out.add_blocks(blocks);
         Ok(true)
     }
 

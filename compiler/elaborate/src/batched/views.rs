@@ -2,7 +2,7 @@
 //!
 //! Invariant: in every iteration the view is the one that indexing with that iteration's values gives. So an index that
 //! varies is accepted only if the form of the result does not depend on it: along an axis that every part spans at the
-//! same strides, and, for a range, of one digit.
+//! same strides, and, for a range, of one digit. Ranges of several digits are split by where they start.
 
 use super::evaluator::Evaluator;
 use super::expr::given;
@@ -100,7 +100,7 @@ impl Evaluator<'_, '_> {
                     if !whole {
                         // A range over several digits has a form that depends on where it starts.
                         if start.as_constant().is_none() && view.axes[axis] > 1 {
-                            return Err(Stop::Leave);
+                            return Err(Stop::Split(start));
                         }
                         shift = if count > 0 { self.moved(&view, axis, &start, shift)? } else { Ints::constant(0) };
                         view = view.slice(axis, start.first().max(0) as u64, count, step);

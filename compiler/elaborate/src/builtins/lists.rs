@@ -44,6 +44,10 @@ impl Elaborator<'_> {
                 let found = matches!(&x.value, Value::Tuple(t) if t.names.iter().any(|n| n == member_name.as_str()));
                 Ok(Value::Bool(found))
             }
+            "kind_of" => {
+                let [x] = self.required(name, ["x"], given, span)?;
+                Ok(Value::Str(x.value.kind().into()))
+            }
             _ => {
                 let [x] = self.required(name, ["x"], given, span)?;
                 if let ("len", Value::Tensor(t)) = (name, &x.value) {

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 44] = [
+pub const NAMES: [&str; 45] = [
     "tile",
     "ipu",
     "linear",
@@ -20,6 +20,7 @@ pub const NAMES: [&str; 44] = [
     "leaves",
     "rebuilt",
     "has",
+    "kind_of",
     "int",
     "float",
     "string",

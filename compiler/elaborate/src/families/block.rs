@@ -3,7 +3,7 @@
 //!
 //! Invariant: vertices of equal keys differ only in offsets, constants and tiles.
 
-use crate::batched::{Extents, Ints};
+use crate::batched::{Extents, Ints, point_count};
 use girder_ir::family::Const;
 use girder_ir::ids::SpecId;
 use girder_ir::placement::TileRange;
@@ -99,6 +99,15 @@ impl Key {
 }
 
 impl VertexBlock {
+    /// Returns the iteration of each loop for each vertex.
+    pub fn iterations(&self) -> Vec<Vec<i64>> {
+        let mut all = vec![vec![]; point_count(&self.extents)];
+        for counter in &self.counters {
+            all.iter_mut().zip(counter.values(&self.extents)).for_each(|(at, k)| at.push(k));
+        }
+        all
+    }
+
     /// Returns the key of the vertices.
     pub fn key(&self) -> Key {
         let span = (!self.loop_extents.is_empty()).then_some(self.spans[0]);

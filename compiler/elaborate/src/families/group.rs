@@ -126,6 +126,17 @@ impl Group {
         self.widen(&other.lo, &other.hi);
     }
 
+    /// Puts the vertices in another order. Precondition: offsets are listed, as after [`Group::append`].
+    pub fn reorder(&mut self, order: &[usize]) {
+        self.offsets.iter_mut().flatten().for_each(|offsets| offsets.reorder(order));
+        self.consts.iter_mut().for_each(|constants| constants.reorder(order));
+        let indices = self.indices.iter_mut().filter(|list| list.len() == order.len());
+        indices.for_each(|list| *list = order.iter().map(|&k| list[k]).collect());
+        if self.tiles.len() == order.len() {
+            self.tiles = order.iter().map(|&k| self.tiles[k]).collect();
+        }
+    }
+
     /// Adds vertices of other loops or outside loops; the group then has no loops.
     pub fn join(&mut self, mut other: Group) {
         for group in [&mut *self, &mut other] {

@@ -25,6 +25,13 @@ impl Offsets {
         }
     }
 
+    /// Puts the vertices in another order. Precondition: the offsets are listed.
+    pub fn reorder(&mut self, order: &[usize]) {
+        if let Offsets::Listed(values) = self {
+            *values = order.iter().map(|&k| values[k]).collect();
+        }
+    }
+
     /// Adds a vertex. Precondition: the offsets are listed.
     pub fn push(&mut self, offset: i64) {
         if let Offsets::Listed(values) = self {
@@ -79,6 +86,13 @@ impl Constants {
                 *self = Constants::Listed(values);
             }
             Constants::Listed(values) => values.push(value),
+        }
+    }
+
+    /// Puts the vertices in another order.
+    pub fn reorder(&mut self, order: &[usize]) {
+        if let Constants::Listed(values) = self {
+            *values = order.iter().map(|&k| values[k]).collect();
         }
     }
 

@@ -122,7 +122,10 @@ impl Elaborator<'_> {
     /// analysed.
     fn warn_of_partial(&mut self, spec: SpecId, sizes: &girder_codelet::Sizes, header: &Header) {
         let codelet = &self.graph.codelets[spec];
-        let written = codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Out && !codelet.multi).map(|(id, _)| id);
+        if codelet.multi {
+            return;
+        }
+        let written = codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Out).map(|(id, _)| id);
         let facts = girder_codelet::facts(codelet, sizes);
         let partial: Vec<FieldId> = written.filter(|&f| facts.cover[f] == girder_codelet::Cover::Partial).collect();
         for f in partial {

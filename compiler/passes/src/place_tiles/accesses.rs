@@ -17,7 +17,7 @@ use girder_ir::ids::{ComputeSetId, FamilyId, SpecId, VarId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::{Run, copy_runs};
 use girder_machine::Machine;
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
 /// The number of runs of one part that are sampled.
@@ -224,8 +224,8 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
     let facts = MemFacts::granting(cost.wants());
     let workers = if cost.is_multi() { costs.workers as usize } else { 1 };
     let elements: u64 = family.fields.iter().map(Field::len).sum();
-    let of = |instance: u64| {
-        let consts = vertex_consts(&graph.codelets[family.codelet], family, instance);
+    let consts = |instance: u64| vertex_consts(&graph.codelets[family.codelet], family, instance);
+    let of = |consts: Vec<u64>| {
         let at = CostInputs {
             sizes: &sizes,
             consts: &consts,
@@ -239,8 +239,20 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
     };
     let count = family.domain.count();
     Some(match cost.reads_constants() && count <= DISTINGUISHED {
-        true => VertexTimes::Each((0..count).map(of).collect()),
-        false => VertexTimes::Equal(of(count / 2)),
+        true => {
+            // Few constants differ: those of blocks at an edge.
+            let mut known: FxHashMap<Vec<u64>, Busy> = FxHashMap::default();
+            let mut time = |consts: Vec<u64>| match known.get(&consts) {
+                Some(busy) => busy.clone(),
+                None => {
+                    let busy = of(consts.clone());
+                    known.insert(consts, busy.clone());
+                    busy
+                }
+            };
+            VertexTimes::Each((0..count).map(|k| time(consts(k))).collect())
+        }
+        false => VertexTimes::Equal(of(consts(count / 2))),
     })
 }
 

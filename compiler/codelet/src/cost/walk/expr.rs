@@ -156,6 +156,11 @@ impl BodyWalk<'_> {
             let most = self.most(v, [(amp.c.base, c.dim, c.step), (amp.a.base, a.dim, a.step)])?;
             shape[0] = most.mul(shape[0].clone());
         }
+        if amp.first {
+            // Without terms it still writes zeros.
+            let [_, _, terms] = &mut shape;
+            *terms = std::mem::replace(terms, Quantity::Number(0)).max(Quantity::Number(1));
+        }
         for matrix in [&amp.c, &amp.a, &amp.b] {
             if let Storage::Local(local) = matrix.base
                 && self.elements.contains_key(&local)

@@ -21,6 +21,9 @@ pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
         // Two words per cycle go over the wires of both tiles of each pair.
         let together = if piece.paired { 2 } else { 1 };
         let receivers = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
+        if let Served::Some { count, .. } = piece.to {
+            assert_eq!(receivers.len(), count as usize, "a piece names receivers that its transfer has not");
+        }
         let (mut out, mut into) = (vec![sender], receivers.iter().map(|l| l.tile).collect::<HashSet<_>>());
         if piece.paired {
             let base = machine.ipu_of(sender) * machine.chip.tiles;
