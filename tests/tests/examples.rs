@@ -169,7 +169,8 @@ fn fashion(name: &str) {
         eprintln!("skipped: the images of {folder} (Debian package dataset-fashion-mnist) are not installed");
         return;
     }
-    let images = |file: &str| arrays::read(&Path::new(folder).join(file), None).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let images =
+        |file: &str| arrays::read(&Path::new(folder).join(file), None).unwrap_or_else(|e| panic!("{file}: {e}"));
     let (train, classes) = (images("train-images-idx3-ubyte.gz"), images("t10k-labels-idx1-ubyte.gz"));
     assert_eq!((&train.shape[..], &classes.shape[..]), (&[60000, 28, 28][..], &[10000][..]));
     // As many of each class.

@@ -104,9 +104,21 @@ fn number(ty: ElemType, bytes: &[u8]) -> f64 {
     match ty {
         ElemType::F32 => f64::from(f32::from_bits(bits as u32)),
         ElemType::F64 => f64::from_bits(bits),
-        t if t.is_signed_int() => bits as i64 as f64,
+        t if t.is_signed_int() => {
+            let above = 64 - 8 * t.bytes() as u32;
+            ((bits << above) as i64 >> above) as f64
+        }
         _ => bits as f64,
     }
+}
+
+/// Returns a label of the vertical axis: few digits, and an exponent where a number is far from 1.
+fn label(x: &f64) -> String {
+    if *x != 0.0 && !(1e-3..1e5).contains(&x.abs()) {
+        return format!("{x:.1e}");
+    }
+    let text = format!("{x:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// The numbers of a column of a line: the mean of the numbers of the packets, the least, and the greatest.
@@ -150,7 +162,14 @@ fn panel<B: DrawingBackend>(
         .x_label_area_size(24)
         .y_label_area_size(52)
         .build_cartesian_2d(0.0..last, least - room..most + room)?;
-    chart.configure_mesh().light_line_style(TRANSPARENT).x_labels(8).y_labels(6).draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_labels(8)
+        .y_labels(6)
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&label)
+        .draw()?;
     for (k, line) in lines.iter().enumerate() {
         let color = Palette99::pick(k);
         if line.iter().any(|c| c.most > c.least) {
@@ -178,6 +197,16 @@ mod tests {
         assert_eq!(found.len(), line.len().div_ceil(3));
         assert_eq!(found[1], Column { packet: 4.0, mean: 4.0, least: 3.0, most: 5.0 });
         assert!(columns(&[]).is_empty() && columns(&[f64::INFINITY]).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_all_types_are_drawn() {
+        assert_eq!(number(ElemType::I32, &(-3i32).to_le_bytes()), -3.0);
+        assert_eq!(number(ElemType::I64, &i64::MIN.to_le_bytes()), i64::MIN as f64);
+        assert_eq!(number(ElemType::U8, &[200]), 200.0);
+        assert_eq!(number(ElemType::F32, &0.5f32.to_le_bytes()), 0.5);
+        let labels = [0.0, 0.25, -1.0, 98765.0, 1e5, 0.0001].map(|x| label(&x));
+        assert_eq!(labels, ["0", "0.25", "-1", "98765", "1.0e5", "1.0e-4"]);
     }
 
     #[test]

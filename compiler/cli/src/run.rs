@@ -77,7 +77,9 @@ enum ModeName {
 impl Run {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
-        for (flag, texts) in [("--set", &self.set), ("--in", &self.inputs), ("--out", &self.outputs), ("--plot", &self.plots)] {
+        for (flag, texts) in
+            [("--set", &self.set), ("--in", &self.inputs), ("--out", &self.outputs), ("--plot", &self.plots)]
+        {
             once(report, flag, texts)?;
         }
         let mut input = inputs::open(&self.file, &self.compile, report)?;
