@@ -1,5 +1,7 @@
 //! The result of a run as the host sees it.
 
+use girder::arrays::Elements;
+use girder::packets::{self, Packets};
 use girder::{Array, show};
 use girder_engine::{Host, StreamError};
 use girder_ir::graph::{Graph, Var};
@@ -99,32 +101,29 @@ fn one_nan(ty: ElemType, bytes: &mut [u8]) {
 /// A host that feeds streams from arrays and records all output.
 pub(crate) struct Recorder<'p> {
     graph: &'p Graph,
-    sources: &'p [(String, Array)],
-    at: Vec<usize>,
+    sources: Vec<(&'p str, Packets)>,
     pub(crate) outcome: Outcome,
 }
 
 impl<'p> Recorder<'p> {
     pub(crate) fn new(graph: &'p Graph, sources: &'p [(String, Array)]) -> Recorder<'p> {
-        Recorder { graph, sources, at: vec![0; sources.len()], outcome: Outcome::default() }
+        let packets = |(name, array): &'p (String, Array)| {
+            let stream = graph.streams.values().find(|s| s.name == name.as_str())?;
+            assert!(packets::fits(array.ty, &array.shape, stream), "an array does not fit the stream `{name}`");
+            let elements = Elements::Memory(array.bytes.clone(), 0);
+            Some((name.as_str(), Packets::new(elements, &array.shape, stream)))
+        };
+        Recorder { graph, sources: sources.iter().filter_map(packets).collect(), outcome: Outcome::default() }
     }
 }
 
 impl Host for Recorder<'_> {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
-        let stream = &self.graph.streams[stream];
-        let Some(k) = self.sources.iter().position(|(name, _)| *name == stream.name) else {
-            return Err(StreamError::Failed("nothing feeds it".into()));
-        };
-        let (bytes, at) = (&self.sources[k].1.bytes, &mut self.at[k]);
-        if bytes.is_empty() || !stream.wrap && *at + into.len() > bytes.len() {
-            return Err(StreamError::Ended);
+        let name = &self.graph.streams[stream].name;
+        match self.sources.iter_mut().find(|(source, _)| source == name) {
+            Some((_, packets)) => packets.read(into),
+            None => Err(StreamError::Failed("nothing feeds it".into())),
         }
-        for byte in into {
-            *byte = bytes[*at % bytes.len()];
-            *at += 1;
-        }
-        Ok(())
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {

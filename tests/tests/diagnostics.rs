@@ -70,6 +70,7 @@ const ELSEWHERE: [(&str, &[&str]); 4] = [
             "run::cannot_read",
             "run::constant",
             "run::host_memory",
+            "run::no_plot",
             "run::no_program",
             "run::no_stream",
             "run::no_variable",

@@ -4,6 +4,8 @@
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
 
+use girder::arrays::Elements;
+use girder::packets::{self, Packets};
 use girder::{Arguments, Array, Compilation, Options, Stage, arrays};
 use girder_engine::{Engine, Host, Mode, StreamError};
 use girder_ir::graph::Graph;
@@ -137,7 +139,12 @@ fn run(snippet: &Snippet, mode: Mode, beside: &Path) -> (Outcome, String) {
     let mut reports: String = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120)).collect();
     if let Ok(executable) = executable {
         let graph: &Graph = &executable.allocated;
-        let mut console = Console { graph, inputs, outcome };
+        let packets = |(name, array): Input| {
+            let stream = graph.streams.values().find(|s| s.name == name.as_str()).expect("a stream of this name");
+            assert!(packets::fits(array.ty, &array.shape, stream), "an array does not fit the stream `{name}`");
+            (name, Packets::new(Elements::Memory(array.bytes, 0), &array.shape, stream))
+        };
+        let mut console = Console { graph, inputs: inputs.into_iter().map(packets).collect(), outcome };
         let mut engine = Engine::load(&executable, mode, 1, &compilation.options.session).expect("the engine loads");
         if let Err(e) = engine.run(entry(graph), &mut console) {
             let d = e.diagnostic();
@@ -156,12 +163,8 @@ fn entry(graph: &Graph) -> ProgramId {
     main.or(entries.first()).map(|(id, _)| *id).expect("a block has a program")
 }
 
-/// An input of the head: the name of a stream, and where its next packet begins.
-struct Input {
-    stream: String,
-    array: Array,
-    at: usize,
-}
+/// An input of the head: the name of a stream, and the array that feeds it.
+type Input = (String, Array);
 
 /// Reads the options and streams from a block's `//! girder:` lines.
 fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
@@ -178,7 +181,7 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
             "--in" => {
                 let file: PathBuf = beside.join(value);
                 let array = arrays::read(&file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-                inputs.push(Input { stream: name.to_string(), array, at: 0 });
+                inputs.push((name.to_string(), array));
             }
             other => panic!("no block uses `{other}`"),
         }
@@ -191,25 +194,17 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
 /// A host that records all output.
 struct Console<'g> {
     graph: &'g Graph,
-    inputs: Vec<Input>,
+    inputs: Vec<(String, Packets)>,
     outcome: Outcome,
 }
 
 impl Host for Console<'_> {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
-        let stream = &self.graph.streams[stream];
-        let Some(input) = self.inputs.iter_mut().find(|i| i.stream == stream.name) else {
-            return Err(StreamError::Failed("nothing feeds it".into()));
-        };
-        if input.at + into.len() > input.array.bytes.len() {
-            if !stream.wrap {
-                return Err(StreamError::Ended);
-            }
-            input.at = 0;
+        let name = &self.graph.streams[stream].name;
+        match self.inputs.iter_mut().find(|(input, _)| input == name) {
+            Some((_, packets)) => packets.read(into),
+            None => Err(StreamError::Failed("nothing feeds it".into())),
         }
-        into.copy_from_slice(&input.array.bytes[input.at..input.at + into.len()]);
-        input.at += into.len();
-        Ok(())
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {

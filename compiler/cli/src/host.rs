@@ -1,53 +1,30 @@
-//! The host side of a run: streams from and to files, `print` to standard output, a progress bar on a terminal.
+//! The host side of a run: streams from and to files, plots of them, `print` to standard output, a progress bar.
 //!
 //! Invariant: the packets of a stream are written to its file even if the run fails later.
 
 use crate::options::pair;
+use crate::plot::{Plot, plot};
+use crate::progress::Progress;
 use crate::report::{Done, Report, Stop, print};
 use crate::variables::{open_array, unreadable, writable, write_array};
-use girder::arrays::{ArrayFile, Elements};
+use girder::arrays::ArrayFile;
 use girder::engine::{Host, StreamError};
 use girder::ir::graph::Graph;
 use girder::ir::ids::StreamId;
 use girder::ir::types::ElemType;
+use girder::packets::{self, Packets};
 use girder::source::Limits;
 use girder::{Array, show};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// A file that feeds an `in` stream.
 struct Source {
     stream: StreamId,
-    /// The file, until the run begins.
-    file: Option<(String, ArrayFile)>,
-    packets: Elements,
-    /// The bytes of all packets, and those that are left.
-    bytes: u64,
-    left: u64,
-    wrap: bool,
-}
-
-impl Source {
-    /// Reads one packet, which continues at the start of the file where the file ends, if the stream wraps.
-    fn read(&mut self, mut into: &mut [u8]) -> Result<(), StreamError> {
-        while !into.is_empty() {
-            if self.left == 0 {
-                if !self.wrap || self.bytes == 0 {
-                    return Err(StreamError::Ended);
-                }
-                self.packets.rewind().map_err(StreamError::Failed)?;
-                self.left = self.bytes;
-            }
-            let count = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-            let (now, later) = into.split_at_mut(count);
-            self.packets.read(now).map_err(StreamError::Failed)?;
-            self.left -= count as u64;
-            into = later;
-        }
-        Ok(())
-    }
+    /// The name of the file, and the file until the run begins.
+    name: String,
+    file: Option<ArrayFile>,
+    /// The packets of the file, from the beginning of the run on.
+    packets: Option<Packets>,
 }
 
 /// A file that an `out` stream fills.
@@ -60,15 +37,13 @@ struct Sink {
 /// See the module.
 pub struct Console {
     names: Vec<String>,
+    /// The type of each stream whose packets are single numbers.
+    numbers: Vec<Option<ElemType>>,
     sources: Vec<Source>,
     sinks: Vec<Sink>,
-    bar: Option<ProgressBar>,
-    started: Instant,
-    watched: bool,
+    plots: Vec<Plot>,
+    progress: Progress,
 }
-
-/// A run shorter than this shows no bar.
-const PATIENCE: Duration = Duration::from_millis(700);
 
 impl Console {
     /// Opens the files of the command line.
@@ -76,31 +51,31 @@ impl Console {
         graph: &Graph,
         inputs: &[String],
         outputs: &[String],
+        plots: &[String],
         limits: &Limits,
         report: &Report,
     ) -> Result<Console, Stop> {
         let mut console = Console {
             names: graph.streams.values().map(|s| s.name.to_string()).collect(),
+            numbers: graph.streams.values().map(|s| (s.len() == 1).then_some(s.ty)).collect(),
             sources: vec![],
             sinks: vec![],
-            bar: None,
-            started: Instant::now(),
-            watched: std::io::stderr().is_terminal(),
+            plots: plots.iter().map(|text| plot(text, graph, report)).collect::<Result<_, _>>()?,
+            progress: Progress::new(),
         };
         for text in inputs {
             let (name, file) = pair(report, "--in", text)?;
-            let stream = find(graph, name, true, report)?;
+            let stream = find(graph, name, "--in", true, report)?;
             let s = &graph.streams[stream];
             let array = open_array(file, "--in", report)?;
             let header = &array.header;
-            let len = header.bytes / header.ty.bytes() as u64;
-            // A packet of a stream that wraps may end one pass over the file and begin the next, between rows.
-            let row = header.shape.iter().skip(1).product::<u64>().max(1);
-            let fits = len.is_multiple_of(s.len()) || s.wrap && s.len().is_multiple_of(row);
-            if header.ty != s.ty || s.is_empty() || !fits {
+            if !packets::fits(header.ty, &header.shape, s) {
                 let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
-                let help = "its type must be that of the stream, and its elements whole packets";
+                let help = match s.shuffle {
+                    None => "its type must be that of the stream, and its elements whole packets",
+                    Some(_) => "its type must be that of the stream, and a packet that is shuffled is whole rows",
+                };
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
             }
@@ -111,12 +86,11 @@ impl Console {
                     format!("`--limit host_bytes={bytes}` allows it; a `.npy` file in row-major order needs none");
                 return Err(report.error("run::host_memory", message, help));
             }
-            let (file, packets) = (Some((file.to_string(), array)), Elements::Memory(vec![], 0));
-            console.sources.push(Source { stream, file, packets, bytes, left: bytes, wrap: s.wrap });
+            console.sources.push(Source { stream, name: file.into(), file: Some(array), packets: None });
         }
         for text in outputs {
             let (name, file) = pair(report, "--out", text)?;
-            let stream = find(graph, name, false, report)?;
+            let stream = find(graph, name, "--out", false, report)?;
             writable(Path::new(file), report)?;
             console.sinks.push(Sink { stream, path: file.into(), bytes: vec![] });
         }
@@ -124,10 +98,12 @@ impl Console {
     }
 
     /// Makes the packets of `in` streams ready.
-    pub fn fill(&mut self, report: &Report) -> Done {
+    pub fn fill(&mut self, graph: &Graph, report: &Report) -> Done {
         for source in &mut self.sources {
-            if let Some((name, file)) = source.file.take() {
-                source.packets = file.in_order().map_err(|e| unreadable(&name, "--in", &e, report))?;
+            if let Some(file) = source.file.take() {
+                let shape = file.header.shape.clone();
+                let elements = file.in_order().map_err(|e| unreadable(&source.name, "--in", &e, report))?;
+                source.packets = Some(Packets::new(elements, &shape, &graph.streams[source.stream]));
             }
         }
         Ok(())
@@ -135,9 +111,7 @@ impl Console {
 
     /// Writes the files of `out` streams and clears the bar.
     pub fn finish(&mut self, graph: &Graph, report: &Report) -> Done {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.progress.clear();
         for sink in self.sinks.drain(..) {
             let s = &graph.streams[sink.stream];
             let packet = (s.len() * s.ty.bytes() as u64).max(1);
@@ -145,12 +119,13 @@ impl Console {
             shape.extend(&s.shape);
             write_array(&sink.path, &Array { ty: s.ty, shape, bytes: sink.bytes.into() }, report)?;
         }
-        Ok(())
+        self.plots.drain(..).try_for_each(|plot| plot.finish(report))
     }
 }
 
-fn find(graph: &Graph, name: &str, input: bool, report: &Report) -> Result<StreamId, Stop> {
-    let (flag, word) = if input { ("--in", "in") } else { ("--out", "out") };
+/// Finds a stream that an option names.
+pub fn find(graph: &Graph, name: &str, flag: &str, input: bool, report: &Report) -> Result<StreamId, Stop> {
+    let word = if input { "in" } else { "out" };
     let fitting: Vec<_> = graph.streams.iter().filter(|(_, s)| s.input == input).collect();
     match fitting.iter().copied().find(|(_, s)| s.name == name) {
         Some((id, _)) => Ok(id),
@@ -167,17 +142,22 @@ fn find(graph: &Graph, name: &str, input: bool, report: &Report) -> Result<Strea
 
 impl Host for Console {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
-        let Some(source) = self.sources.iter_mut().find(|s| s.stream == stream) else {
+        let source = self.sources.iter_mut().find(|s| s.stream == stream);
+        let Some(packets) = source.and_then(|s| s.packets.as_mut()) else {
             let name = &self.names[stream.as_u32() as usize];
             return Err(StreamError::Failed(format!("nothing feeds it: pass `--in {name}=file.npy`")));
         };
-        source.read(into)
+        packets.read(into)
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {
         // Without `--out` a stream's packets are not wanted.
         if let Some(sink) = self.sinks.iter_mut().find(|s| s.stream == stream) {
             sink.bytes.extend_from_slice(bytes);
+        }
+        self.plots.iter_mut().for_each(|plot| plot.write(stream, bytes));
+        if let Some(ty) = self.numbers[stream.as_u32() as usize] {
+            self.progress.number(&self.names[stream.as_u32() as usize], ty, bytes);
         }
         Ok(())
     }
@@ -189,25 +169,15 @@ impl Host for Console {
     }
 
     fn print_text(&mut self, text: &str) {
-        let write = || {
+        self.progress.aside(|| {
             // The run goes on if nobody reads what it prints.
             let _ = print(&format!("{text}\n"));
-        };
-        match &self.bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+        });
     }
 
     fn progress(&mut self, done: u64, total: u64) {
-        if !self.watched || (self.bar.is_none() && self.started.elapsed() < PATIENCE) {
-            return;
-        }
-        let style = || {
-            let template = "{elapsed_precise} [{bar:40}] {pos}/{len} supersteps, {eta} left";
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-        };
-        let bar = self.bar.get_or_insert_with(|| ProgressBar::new(total).with_style(style()));
-        bar.set_position(done);
+        let name = |s: &Source| self.names[s.stream.as_u32() as usize].as_str();
+        let rows = self.sources.iter().map(|s| (name(s), s.packets.as_ref().map_or(0, Packets::rows_read)));
+        self.progress.advance(done, total, rows);
     }
 }

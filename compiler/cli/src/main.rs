@@ -13,6 +13,8 @@ mod run;
 mod entries;
 mod stats;
 mod host;
+mod plot;
+mod progress;
 mod variables;
 mod fmt;
 mod passes;

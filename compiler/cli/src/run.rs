@@ -37,6 +37,9 @@ pub struct Run {
     /// Write the packets of an `out` stream to a file, as one array.
     #[arg(long = "out", value_name = "STREAM=FILE")]
     outputs: Vec<String>,
+    /// Draw what `out` streams carried, a panel for each, to a `.svg` file.
+    #[arg(long = "plot", value_name = "STREAM,…=FILE")]
+    plots: Vec<String>,
     /// Write a variable after the run; without a file, print it.
     #[arg(long, value_name = "VAR[=FILE]")]
     get: Vec<String>,
@@ -74,7 +77,9 @@ enum ModeName {
 impl Run {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
-        for (flag, texts) in [("--set", &self.set), ("--in", &self.inputs), ("--out", &self.outputs)] {
+        for (flag, texts) in
+            [("--set", &self.set), ("--in", &self.inputs), ("--out", &self.outputs), ("--plot", &self.plots)]
+        {
             once(report, flag, texts)?;
         }
         let mut input = inputs::open(&self.file, &self.compile, report)?;
@@ -93,7 +98,7 @@ impl Run {
         // The streams of the file's head come last: the first file of a stream feeds it.
         let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
         let limits = &input.compilation.options.session.limits;
-        let console = Console::new(graph, &streams, &self.outputs, limits, report)?;
+        let console = Console::new(graph, &streams, &self.outputs, &self.plots, limits, report)?;
         let mut variables = Variables::default();
         self.load.iter().try_for_each(|path| variables.load(path, graph, report))?;
         self.set.iter().try_for_each(|text| variables.set(text, graph, report))?;
@@ -134,7 +139,7 @@ impl Run {
         };
         memory::bound(&session.limits, true, report);
         let mut engine = Engine::load(&executable, mode, threads, session).map_err(|e| fail(e.diagnostic()))?;
-        console.fill(report)?;
+        console.fill(graph, report)?;
         variables.fill(&mut engine, graph, report)?;
         let mut failed = None;
         let mut profiler = self.stats.map(|_| Profiler::new(&executable.allocated, &executable.machine));

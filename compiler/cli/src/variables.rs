@@ -169,7 +169,7 @@ pub fn open_array(text: &str, flag: &str, report: &Report) -> Result<ArrayFile, 
 
 /// Reports an array that cannot be read.
 pub fn unreadable(path: &str, flag: &str, error: &str, report: &Report) -> Stop {
-    let help = "`.npy` files, and arrays of `.npz` files as `file.npz:name`, can be read";
+    let help = "`.npy` and IDX files, also packed as `.gz`, and arrays of `.npz` files as `file.npz:name` can be read";
     report.error("run::cannot_read", format!("`{flag}`: cannot read {path}: {error}"), help)
 }
 
@@ -194,7 +194,8 @@ pub fn writable(path: &Path, report: &Report) -> Done {
     Ok(())
 }
 
-fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> Stop {
+/// Reports a file that cannot be written.
+pub fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> Stop {
     let help = "name a file in a directory that exists";
     report.error("driver::cannot_write", format!("cannot write {}: {error}", path.display()), help)
 }

@@ -181,6 +181,33 @@ fn arrays_go_in_and_out() {
     }
 }
 
+#[test]
+fn a_plot_is_the_same_in_every_mode() {
+    let directory = TestDirectory::new();
+    let text = "stream wave: out f32;\nstream pairs: out i32[2];\nstream wide: out f32[3, 4];\n\
+        program main() { repeat k in 0..700 { wave <- sin(f32(k) / 50.0); pairs <- k * i32([1, -1]); } }\n";
+    directory.write("plot.gir", text);
+    let plot = |mode: &str| {
+        let done = directory.line(&format!("girder run plot.gir --mode {mode} --plot wave,pairs={mode}.svg"));
+        assert_eq!(done.code, 0, "{}", done.errors);
+        std::fs::read_to_string(directory.path(&format!("{mode}.svg"))).expect("a plot")
+    };
+    let svg = plot("fast");
+    // A band and a line of the wave, and of each number of the pairs.
+    assert_eq!(svg.matches("<polygon").count(), 3);
+    assert!(svg.contains("wave") && svg.contains("pairs") && svg == plot("interpret") && svg == plot("exact"));
+    for (line, code, found) in [
+        ("girder run plot.gir --plot wide=wide.svg", 1, "run::no_plot"),
+        ("girder run plot.gir --plot wave,waves=wide.svg", 1, "run::no_stream"),
+        ("girder run plot.gir --plot wave=none/wide.svg", 1, "driver::cannot_write"),
+        ("girder run plot.gir --plot wave=wave.png", 2, "usage::argument"),
+        ("girder run plot.gir --plot wave", 2, "usage::argument"),
+    ] {
+        let done = directory.line(line);
+        assert!(done.code == code && done.errors.contains(found), "{line}: {}", done.errors);
+    }
+}
+
 /// A stream that wraps starts its file again inside a packet, between two rows of the file.
 #[test]
 fn a_file_of_a_stream_that_wraps_need_not_be_whole_packets() {

@@ -1,4 +1,5 @@
-//! NumPy's array files: `.npy` files and the arrays of `.npz` archives.
+//! NumPy's array files: `.npy` files and the arrays of `.npz` archives; and IDX files, the format of MNIST. A `.npy` or
+//! IDX file may be compressed with gzip. Files are told apart by their first bytes, archives by their names.
 //!
 //! An array is opened first. Its type and shape are then known, so that a caller can refuse it before its elements are
 //! unpacked and before memory is taken for them.
@@ -6,18 +7,23 @@
 //! Invariant: arrays are row-major and little-endian in memory, whatever the file's layout. A malformed file is an
 //! error; opening one takes little time and memory, whatever it claims to hold.
 
+use flate2::bufread::MultiGzDecoder;
 use girder_elaborate::Array;
 use girder_ir::types::ElemType;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 use zip::ZipArchive;
 
 /// The bytes of the longest header that is read. NumPy itself refuses more than 10,000.
 const LONGEST_HEADER: u64 = 1 << 16;
 
-/// The header of a `.npy` file.
+/// The first bytes of a file that is compressed with gzip (RFC 1952, section 2.3.1).
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// The header of an array.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Element type.
@@ -40,8 +46,10 @@ pub struct ArrayFile {
 
 #[derive(Debug)]
 enum Source {
-    /// A `.npy` file, read up to the end of its header.
+    /// A file, read up to the end of its header.
     Plain(BufReader<File>),
+    /// A file that is compressed with gzip, read up to the end of its header.
+    Packed(Box<MultiGzDecoder<BufReader<File>>>),
     /// An archive, and the number of the array in it.
     Entry(Box<Archive>, usize),
 }
@@ -62,6 +70,10 @@ impl ArrayFile {
             (false, Some(k)) => Err(format!("a `.npy` file holds one array, so `{k}` cannot be picked from it")),
             (false, None) => {
                 let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
+                if file.fill_buf().map_err(|e| e.to_string())?.starts_with(GZIP) {
+                    let mut file = Box::new(MultiGzDecoder::new(file));
+                    return Ok(ArrayFile { header: Header::read(&mut file)?, source: Source::Packed(file) });
+                }
                 Ok(ArrayFile { header: Header::read(&mut file)?, source: Source::Plain(file) })
             }
             (true, key) => ArrayFile::in_archive(open_archive(path)?, key),
@@ -93,16 +105,22 @@ impl ArrayFile {
     pub fn elements(self) -> Result<Vec<u8>, String> {
         match self.source {
             Source::Plain(file) => self.header.elements(file),
+            Source::Packed(mut file) => {
+                let bytes = self.header.elements(&mut file)?;
+                // The decoder compares the checksum at the end.
+                file.read(&mut [0]).map_err(|e| e.to_string())?;
+                Ok(bytes)
+            }
             Source::Entry(mut archive, index) => elements_in(&mut archive, index),
         }
     }
 }
 
-/// The elements of an array, read in order and again from the start.
+/// The elements of an array, read in order or from any byte on.
 #[derive(Debug)]
 pub enum Elements {
     /// In memory, with the number of bytes that were read.
-    Memory(Vec<u8>, usize),
+    Memory(Arc<[u8]>, usize),
     /// In a file that holds them as memory does, from this byte on.
     File(BufReader<File>, u64),
 }
@@ -117,12 +135,12 @@ impl ArrayFile {
     /// Returns the elements for reading in order.
     pub fn in_order(self) -> Result<Elements, String> {
         if !self.is_plain() {
-            return self.elements().map(|bytes| Elements::Memory(bytes, 0));
+            return self.elements().map(|bytes| Elements::Memory(bytes.into(), 0));
         }
         let Source::Plain(mut file) = self.source else { unreachable!("it is plain") };
         let Ok(start) = file.stream_position() else {
             // A pipe is read once.
-            return self.header.elements(file).map(|bytes| Elements::Memory(bytes, 0));
+            return self.header.elements(file).map(|bytes| Elements::Memory(bytes.into(), 0));
         };
         let held = file.get_ref().metadata().map_err(|e| e.to_string())?.len().saturating_sub(start);
         if held < self.header.bytes {
@@ -145,11 +163,11 @@ impl Elements {
         }
     }
 
-    /// Goes back to the first element.
-    pub fn rewind(&mut self) -> Result<(), String> {
+    /// Goes to a byte, from which the next ones are read.
+    pub fn seek(&mut self, byte: u64) -> Result<(), String> {
         match self {
-            Elements::Memory(_, at) => *at = 0,
-            Elements::File(file, start) => _ = file.seek(SeekFrom::Start(*start)).map_err(|e| e.to_string())?,
+            Elements::Memory(_, at) => *at = usize::try_from(byte).map_err(|e| e.to_string())?,
+            Elements::File(file, start) => _ = file.seek(SeekFrom::Start(*start + byte)).map_err(|e| e.to_string())?,
         }
         Ok(())
     }
@@ -185,8 +203,13 @@ impl Header {
     /// Reads a header, and nothing behind it.
     fn read(from: &mut impl Read) -> Result<Header, String> {
         let wrong = |e: std::io::Error| format!("not a NumPy array: {e}");
-        let mut bytes = vec![0; 10];
+        let mut bytes = vec![0; 4];
         from.read_exact(&mut bytes).map_err(wrong)?;
+        if let [0, 0, ty, rank] = bytes[..] {
+            return Header::of_idx(ty, rank, from);
+        }
+        bytes.resize(10, 0);
+        from.read_exact(&mut bytes[4..]).map_err(wrong)?;
         if !bytes.starts_with(b"\x93NUMPY") {
             return Err("not a NumPy array: it does not begin as one".into());
         }
@@ -215,10 +238,29 @@ impl Header {
         let header = NpyHeader::from_reader(&bytes[..]).map_err(wrong)?;
         let (ty, big_endian) = element_type(&header.dtype())?;
         let shape = header.shape().to_vec();
-        let count = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
-        let bytes = count.and_then(|n| n.checked_mul(ty.bytes() as u64)).ok_or("its shape is too large")?;
+        let bytes = bytes_of(ty, &shape)?;
         let column_major = header.order() == Order::Fortran && shape.len() > 1;
         Ok(Header { ty, shape, bytes, big_endian, column_major })
+    }
+
+    /// Reads the header of an IDX file behind its first four bytes: the lengths of its axes. The format is described
+    /// with the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits").
+    fn of_idx(ty: u8, rank: u8, from: &mut impl Read) -> Result<Header, String> {
+        let ty = match ty {
+            0x08 => ElemType::U8,
+            0x09 => ElemType::I8,
+            0x0b => ElemType::I16,
+            0x0c => ElemType::I32,
+            0x0d => ElemType::F32,
+            0x0e => ElemType::F64,
+            _ => return Err(format!("not an IDX file: there is no type {ty:#04x}")),
+        };
+        let mut lengths = vec![0; 4 * usize::from(rank)];
+        from.read_exact(&mut lengths).map_err(|e| format!("not an IDX file: {e}"))?;
+        let length = |b: &[u8]| b.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        let shape: Vec<u64> = lengths.chunks_exact(4).map(length).collect();
+        let bytes = bytes_of(ty, &shape)?;
+        Ok(Header { ty, shape, bytes, big_endian: ty.bytes() > 1, column_major: false })
     }
 
     /// Reads the elements behind the header.
@@ -241,6 +283,12 @@ impl Header {
         }
         Ok(bytes)
     }
+}
+
+/// Returns the bytes of the elements of an array.
+fn bytes_of(ty: ElemType, shape: &[u64]) -> Result<u64, String> {
+    let count = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+    Ok(count.and_then(|n| n.checked_mul(ty.bytes() as u64)).ok_or("its shape is too large")?)
 }
 
 /// Returns the element type of a NumPy type, and whether it is big-endian.
@@ -366,6 +414,43 @@ mod tests {
             assert!(error.contains(why), "`{error}` does not contain `{why}`");
         }
         assert!(start.elapsed().as_secs() < 5);
+    }
+
+    #[test]
+    fn idx_files_are_big_endian() {
+        let file = [0, 0, 0x0c, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 2, 0xff, 0xff, 0xff, 0xfe];
+        let array = read_bytes(&file).unwrap();
+        assert_eq!((array.ty, &array.shape[..]), (ElemType::I32, &[1, 2][..]));
+        assert_eq!(&array.bytes[..], [2, 1, 0, 0, 0xfe, 0xff, 0xff, 0xff]);
+        assert_eq!(&read_bytes(&[0, 0, 8, 0, 7]).unwrap().bytes[..], [7]);
+        let mut large = vec![0, 0, 8, 255];
+        large.extend([255; 4 * 255]);
+        for (file, why) in [
+            (&file[..19], "it ends after 7 of 8 bytes"),
+            (&file[..11], "not an IDX file"),
+            (&[0, 0, 7, 0], "no type 0x07"),
+            (&large, "too large"),
+        ] {
+            let error = read_bytes(file).unwrap_err();
+            assert!(error.contains(why), "`{error}` does not contain `{why}`");
+        }
+    }
+
+    #[test]
+    fn files_may_be_packed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a-idx1-ubyte.gz");
+        let mut file = flate2::write::GzEncoder::new(File::create(&path).unwrap(), flate2::Compression::fast());
+        file.write_all(&[0, 0, 8, 1, 0, 0, 0, 3, 5, 6, 7]).unwrap();
+        file.finish().unwrap();
+        assert_eq!(&read(&path, None).unwrap().bytes[..], [5, 6, 7]);
+        let opened = ArrayFile::open(&path, None).unwrap();
+        assert!(!opened.is_plain());
+        let whole = std::fs::read(&path).unwrap();
+        for end in [whole.len() - 9, whole.len() - 1, 12] {
+            std::fs::write(&path, &whole[..end]).unwrap();
+            assert!(read(&path, None).is_err(), "{end} bytes are enough");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A [`Compilation`] holds the text, its diagnostics and the machine. [`Compilation::stage`] brings the root file to a
 //! stage, whether the file is a program or the printed text of a stage. [`Compilation::executable`] compiles the last
 //! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files,
-//! [`checkpoint`] the values of variables by name; [`text`] prints stages.
+//! [`packets`] feeds streams from them, [`checkpoint`] keeps the values of variables by name; [`text`] prints stages.
 //!
 //! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing
 //! here prints.
@@ -14,6 +14,7 @@ pub mod checkpoint;
 mod compilation;
 mod head;
 mod loader;
+pub mod packets;
 mod show;
 
 pub use compilation::{Compilation, Options, Start};

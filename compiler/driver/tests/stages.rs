@@ -136,7 +136,7 @@ fn control_flow_of_every_kind() {
 #[test]
 fn streams_and_their_packets() {
     check(
-        "stream images: in f32[2, 3] with (wrap: true, ahead: 2);
+        "stream images: in f32[2, 3] with (wrap: true, shuffle: 7, ahead: 2);
          stream labels: in i32[2];
          stream sums: out f32[3] with (ahead: 1);
          var kept: f32[2, 3];

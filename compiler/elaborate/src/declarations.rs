@@ -292,12 +292,13 @@ impl<'a> Elaborator<'a> {
 
     fn stream(&mut self, s: &ast::Stream, span: Span) -> Result<Value> {
         let (ty, shape) = self.supported(&s.ty)?;
-        let (mut wrap, mut ahead) = (false, 0);
+        let (mut wrap, mut shuffle, mut ahead) = (false, None, 0);
         for o in &s.options {
             let name = o.name.as_ref().map_or("", |n| n.name.as_str());
             let at = self.tree().exprs[o.value].span;
             match (name, self.expr(o.value)?) {
                 ("wrap", Value::Bool(b)) => wrap = b,
+                ("shuffle", Value::Int(seed)) if s.input && seed >= 0 => shuffle = Some(seed as u64),
                 ("ahead", Value::Int(n)) => match u32::try_from(n).ok().filter(|&n| n <= MOST_AHEAD) {
                     Some(n) => ahead = n,
                     None => {
@@ -309,8 +310,14 @@ impl<'a> Elaborator<'a> {
                 ("replicas", _) => return Err(self.unsupported(at, "the option `replicas`")),
                 ("wrap", other) => return Err(self.expected("a static bool", &other, at)),
                 ("ahead", other) => return Err(self.expected("a static integer", &other, at)),
+                ("shuffle", other) if s.input => {
+                    return Err(self.expected("a seed, a static integer of 0 or more", &other, at));
+                }
                 _ => {
-                    let help = "a stream takes `wrap: true` and `ahead: 2`";
+                    let help = match s.input {
+                        true => "an `in` stream takes `wrap: true`, `shuffle: 1` and `ahead: 2`",
+                        false => "an `out` stream takes `ahead: 2`",
+                    };
                     return Err(self.error_help("elaborate::unknown_option", at, format!("no option `{name}`"), help));
                 }
             }
@@ -318,7 +325,7 @@ impl<'a> Elaborator<'a> {
         let name = self.unique_name(&s.name.dotted());
         let origin = self.origin_at(span);
         let shape = shape.into_iter().collect();
-        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, ahead, origin });
+        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, shuffle, ahead, origin });
         Ok(Value::Stream(id))
     }
 }

@@ -151,6 +151,8 @@ pub struct Stream {
     pub shape: Shape,
     /// Whether the stream starts again at the beginning of its file when the file ends.
     pub wrap: bool,
+    /// The seed of the order in which the rows of its file come, which is another one in each pass over the file.
+    pub shuffle: Option<u64>,
     /// The number of packets that tiles have room for, so that the host moves packets while tiles compute. 0 means that
     /// the program waits for the host at each packet.
     pub ahead: u32,

@@ -60,7 +60,8 @@ impl<'g> Printer<'g> {
             let ty = self.make.tensor(s.ty.name(), &s.shape);
             let yes = s.wrap.then(|| named("wrap", self.make.bool(true)));
             let ahead = (s.ahead > 0).then(|| named("ahead", self.make.uint(u64::from(s.ahead))));
-            let options = yes.into_iter().chain(ahead).collect();
+            let shuffle = s.shuffle.map(|seed| named("shuffle", self.make.uint(seed)));
+            let options = yes.into_iter().chain(shuffle).chain(ahead).collect();
             self.make.item(ItemKind::Stream(ast::Stream { name: path(&s.name), input: s.input, ty, options }));
         }
     }

@@ -80,8 +80,16 @@ fn graph() -> Graph {
     let copy = CopyFamily { domain: domain.clone(), dst: field(0, x), src: field(0, y), origin: origin() };
     let copy = graph.copies.push(CopySet { name: "main.back".into(), families: vec![copy], origin: origin() });
     let shape = [10].as_slice().into();
-    let stream =
-        Stream { name: "s".into(), input: true, ty: ElemType::F32, shape, wrap: false, ahead: 0, origin: origin() };
+    let stream = Stream {
+        name: "s".into(),
+        input: true,
+        ty: ElemType::F32,
+        shape,
+        wrap: false,
+        shuffle: None,
+        ahead: 0,
+        origin: origin(),
+    };
     let stream = graph.streams.push(stream);
     let step = StepId::new;
     let cond = View::whole(go, &[]);

@@ -106,7 +106,16 @@ impl Maker {
 
     pub fn stream(&mut self, name: &str, input: bool, ty: ElemType, shape: &[u64]) -> StreamId {
         let (name, shape) = (name.into(), shape.into());
-        self.graph.streams.push(Stream { name, input, ty, shape, wrap: false, ahead: 0, origin: self.origin })
+        self.graph.streams.push(Stream {
+            name,
+            input,
+            ty,
+            shape,
+            wrap: false,
+            shuffle: None,
+            ahead: 0,
+            origin: self.origin,
+        })
     }
 
     /// Adds the steps of a tree in pre-order and makes it a program.

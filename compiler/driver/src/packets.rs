@@ -1,0 +1,206 @@
+//! The packets of an `in` stream, taken from the elements of an array.
+//!
+//! The rows of an array are its parts along the first axis. A stream that wraps begins the array again where it ends,
+//! also inside a packet.
+//!
+//! # Note: Shuffled rows
+//! A stream with `shuffle: seed` takes the rows of each pass over the array in an order of its own. Row r has in pass p
+//! the key word0 + 2³²·word1 of the block of Philox 4x32-10 with the counter (r, p), two words each from the low one on,
+//! and the seed as its key. Rows come in the order of their keys, and of their numbers where keys are equal. So streams
+//! with the same seed and as many rows stay together.
+//!
+//! Invariant: packets depend on the array and on the declaration of the stream only.
+
+use crate::arrays::Elements;
+use girder_engine::StreamError;
+use girder_ir::graph::Stream;
+use girder_ir::types::ElemType;
+use girder_kernels::random::philox;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Packets {
+    elements: Elements,
+    /// The bytes of the array, and of a row.
+    bytes: u64,
+    row: u64,
+    wrap: bool,
+    /// The seed, and the order of the rows in this pass.
+    shuffle: Option<(u64, Vec<u32>)>,
+    /// The pass over the array, from 0, and the bytes that were read of it.
+    pass: u64,
+    at: u64,
+}
+
+/// Returns the bytes of a row of an array; those of the array if its rank is 0.
+fn row_bytes(ty: ElemType, shape: &[u64]) -> u64 {
+    shape.iter().skip(1).product::<u64>() * ty.bytes() as u64
+}
+
+/// Returns whether an array can feed a stream. Its elements are whole packets; if the stream wraps, packets that are
+/// whole rows are enough, and if it is shuffled, they must be whole rows.
+pub fn fits(ty: ElemType, shape: &[u64], stream: &Stream) -> bool {
+    let (bytes, packet) = (shape.iter().product::<u64>() * ty.bytes() as u64, stream.len() * ty.bytes() as u64);
+    if ty != stream.ty || packet == 0 {
+        return false;
+    }
+    let row = row_bytes(ty, shape);
+    let (whole, rows) = (bytes.is_multiple_of(packet), row > 0 && packet.is_multiple_of(row));
+    match stream.shuffle {
+        Some(_) => rows && (whole || stream.wrap) && u32::try_from(bytes / row).is_ok(),
+        None => whole || stream.wrap && rows,
+    }
+}
+
+/// Returns the order of the rows of a pass. See the module's note.
+pub fn order(seed: u64, pass: u64, rows: u32) -> Vec<u32> {
+    let halves = |n: u64| [n as u32, (n >> 32) as u32];
+    let ([a, b], key) = (halves(pass), halves(seed));
+    let keyed = |row: u32| {
+        let [low, high, ..] = philox([row, 0, a, b], key);
+        (u64::from(high) << 32 | u64::from(low), row)
+    };
+    let mut keys: Vec<(u64, u32)> = (0..rows).map(keyed).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|(_, row)| row).collect()
+}
+
+impl Packets {
+    /// Takes the elements of an array of a shape that [`fits`] a stream.
+    pub fn new(elements: Elements, shape: &[u64], stream: &Stream) -> Packets {
+        let bytes = shape.iter().product::<u64>() * stream.ty.bytes() as u64;
+        let row = row_bytes(stream.ty, shape);
+        let mut packets = Packets {
+            elements,
+            bytes,
+            row,
+            wrap: stream.wrap,
+            shuffle: stream.shuffle.map(|seed| (seed, vec![])),
+            pass: 0,
+            at: 0,
+        };
+        packets.reorder();
+        packets
+    }
+
+    /// Makes the order of the rows of this pass.
+    fn reorder(&mut self) {
+        let rows = self.rows();
+        if let Some((seed, rows_of)) = &mut self.shuffle {
+            *rows_of = order(*seed, self.pass, rows as u32);
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        self.bytes.checked_div(self.row).unwrap_or(0)
+    }
+
+    /// Returns the number of rows that were read, in all passes.
+    pub fn rows_read(&self) -> u64 {
+        self.pass * self.rows() + self.at.checked_div(self.row).unwrap_or(0)
+    }
+
+    /// Reads one packet.
+    pub fn read(&mut self, mut into: &mut [u8]) -> Result<(), StreamError> {
+        while !into.is_empty() {
+            if self.at == self.bytes {
+                if !self.wrap || self.bytes == 0 {
+                    return Err(StreamError::Ended);
+                }
+                (self.pass, self.at) = (self.pass + 1, 0);
+                self.elements.seek(0).map_err(StreamError::Failed)?;
+                self.reorder();
+            }
+            let mut most = self.bytes - self.at;
+            if let Some((_, order)) = &self.shuffle {
+                let row = u64::from(order[(self.at / self.row) as usize]);
+                self.elements.seek(row * self.row).map_err(StreamError::Failed)?;
+                most = self.row;
+            }
+            let count = into.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+            let (now, later) = into.split_at_mut(count);
+            self.elements.read(now).map_err(StreamError::Failed)?;
+            self.at += count as u64;
+            into = later;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use girder_source::OriginId;
+
+    fn stream(shape: &[u64], wrap: bool, shuffle: Option<u64>) -> Stream {
+        let (name, shape, origin) = ("s".into(), shape.into(), OriginId::from_u32(0));
+        Stream { name, input: true, ty: ElemType::U8, shape, wrap, shuffle, ahead: 0, origin }
+    }
+
+    fn read(packets: &mut Packets, count: usize) -> Result<Vec<u8>, StreamError> {
+        let mut packet = vec![0; count];
+        packets.read(&mut packet).map(|()| packet)
+    }
+
+    /// Rows of two elements, the second of which is ten more than the first.
+    fn rows(count: u8) -> Elements {
+        Elements::Memory((0..count).flat_map(|row| [row, row + 10]).collect(), 0)
+    }
+
+    #[test]
+    fn each_pass_has_an_order_of_its_own() {
+        let stream = stream(&[2, 2], true, Some(7));
+        assert!(fits(ElemType::U8, &[5, 2], &stream));
+        let mut packets = Packets::new(rows(5), &[5, 2], &stream);
+        let mut found = vec![];
+        for _ in 0..5 {
+            found.extend(read(&mut packets, 4).unwrap());
+        }
+        assert_eq!(packets.rows_read(), 10);
+        let firsts: Vec<u32> = found.chunks(2).map(|row| u32::from(row[0])).collect();
+        assert!(found.chunks(2).all(|row| row[1] == row[0] + 10));
+        // Computed by NumPy from the definition.
+        assert_eq!(firsts, [2, 3, 0, 1, 4, 0, 3, 2, 4, 1]);
+    }
+
+    #[test]
+    fn an_order_is_a_permutation_that_depends_on_seed_and_pass() {
+        let first = order(1, 0, 1000);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..1000));
+        assert!(first != order(2, 0, 1000) && first != order(1, 1, 1000) && first != order(1 << 32, 0, 1000));
+        // Half of the neighbours ascend.
+        let ascents = first.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((450..550).contains(&ascents), "{ascents} ascents");
+    }
+
+    #[test]
+    fn a_stream_ends_or_wraps() {
+        let mut ends = Packets::new(rows(2), &[2, 2], &stream(&[2], false, None));
+        assert_eq!(read(&mut ends, 2), Ok(vec![0, 10]));
+        assert_eq!(read(&mut ends, 2), Ok(vec![1, 11]));
+        assert_eq!(read(&mut ends, 2), Err(StreamError::Ended));
+        let mut wraps = Packets::new(rows(2), &[2, 2], &stream(&[3], true, None));
+        assert_eq!(read(&mut wraps, 3), Ok(vec![0, 10, 1]));
+        assert_eq!(read(&mut wraps, 3), Ok(vec![11, 0, 10]));
+    }
+
+    #[test]
+    fn packets_are_whole_or_made_of_rows() {
+        let check = |shape: &[u64], packet: &[u64], wrap, shuffle| {
+            let stream = stream(packet, wrap, shuffle);
+            fits(ElemType::U8, shape, &stream)
+        };
+        assert!(check(&[4, 6], &[3], false, None));
+        assert!(!check(&[4, 6], &[5], true, None));
+        assert!(!check(&[4, 6], &[18], false, None));
+        assert!(check(&[4, 6], &[18], true, None));
+        assert!(check(&[4, 6], &[18], true, Some(1)));
+        assert!(!check(&[4, 6], &[3], true, Some(1)));
+        assert!(!check(&[4, 6], &[18], false, Some(1)));
+        assert!(!check(&[4, 6], &[0], true, None));
+        // A file without rows feeds nothing, and says so when it is read.
+        assert!(check(&[0, 6], &[6], true, Some(1)));
+    }
+}
