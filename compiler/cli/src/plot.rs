@@ -1,10 +1,11 @@
 //! Plots of what `out` streams carried, as SVG: `--plot losses=losses.svg`, `--plot losses,accuracies=training.svg`.
 //!
-//! A plot has a panel for each stream, one below the other, in which each number of a packet is a line over the packets.
-//! A line of more packets than a panel has columns shows the range of the packets of each column, and their mean.
+//! A plot has a panel for each stream, one below the other, in which each number of a packet is a line over the
+//! packets. A line of more packets than a panel has columns shows the range of the packets of each column, and their
+//! mean.
 //!
-//! Invariant: a plot depends on the packets and the names of the streams only, so that a run on another host, in another
-//! mode, or on other threads writes the same bytes.
+//! Invariant: a plot depends on the packets and the names of the streams only, so that a run on another host, in
+//! another mode, or on other threads writes the same bytes.
 
 use crate::host::find;
 use crate::options::pair;
@@ -130,7 +131,8 @@ struct Column {
     most: f64,
 }
 
-/// Summarises a line in at most [`COLUMNS`] columns. Numbers that are not finite, or greater than [`MOST`], are left out.
+/// Summarises a line in at most [`COLUMNS`] columns. Numbers that are not finite, or greater than [`MOST`], are left
+/// out.
 fn columns(line: &[f64]) -> Vec<Column> {
     let each = line.len().div_ceil(COLUMNS).max(1);
     let column = |(k, part): (usize, &[f64])| {

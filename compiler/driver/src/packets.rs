@@ -5,9 +5,9 @@
 //!
 //! # Note: Shuffled rows
 //! A stream with `shuffle: seed` takes the rows of each pass over the array in an order of its own. Row r has in pass p
-//! the key word0 + 2³²·word1 of the block of Philox 4x32-10 with the counter (r, p), two words each from the low one on,
-//! and the seed as its key. Rows come in the order of their keys, and of their numbers where keys are equal. So streams
-//! with the same seed and as many rows stay together.
+//! the key word0 + 2³²·word1 of the block of Philox 4x32-10 with the counter (r, p), two words each from the low one
+//! on, and the seed as its key. Rows come in the order of their keys, and of their numbers where keys are equal. So
+//! streams with the same seed and as many rows stay together.
 //!
 //! Invariant: packets depend on the array and on the declaration of the stream only.
 
