@@ -106,7 +106,7 @@ fn number(ty: ElemType, bytes: &[u8]) -> f64 {
         ElemType::F32 => f64::from(f32::from_bits(bits as u32)),
         ElemType::F64 => f64::from_bits(bits),
         t if t.is_signed_int() => {
-            let above = 64 - 8 * t.bytes() as u32;
+            let above = 64 - 8 * t.bytes();
             ((bits << above) as i64 >> above) as f64
         }
         _ => bits as f64,
