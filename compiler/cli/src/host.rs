@@ -79,11 +79,22 @@ impl Console {
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
             }
-            let bytes = header.bytes;
-            if bytes > limits.host_bytes && !array.is_plain() {
-                let message = format!("{file} holds {bytes} bytes, more than the limit `host_bytes`");
-                let help =
-                    format!("`--limit host_bytes={bytes}` allows it; a `.npy` file in row-major order needs none");
+            let order = packets::order_bytes(header.ty, &header.shape, s);
+            let elements = if array.is_plain() { 0 } else { header.bytes };
+            let bytes = elements.saturating_add(order);
+            if bytes > limits.host_bytes {
+                let message = match order {
+                    0 => format!("{file} holds {bytes} bytes, more than the limit `host_bytes`"),
+                    _ => format!(
+                        "{file} needs {bytes} bytes, {order} of them for the order of the rows of `{name}`; that is \
+                         more than the limit `host_bytes`"
+                    ),
+                };
+                let less = match elements {
+                    0 => "a stream without `shuffle` needs none",
+                    _ => "the elements of a `.npy` file in row-major order need none",
+                };
+                let help = format!("`--limit host_bytes={bytes}` allows it; {less}");
                 return Err(report.error("run::host_memory", message, help));
             }
             console.sources.push(Source { stream, name: file.into(), file: Some(array), packets: None });

@@ -285,10 +285,11 @@ impl Header {
     }
 }
 
-/// Returns the bytes of the elements of an array.
+/// Returns the bytes of the elements of an array. As in NumPy, axes without elements do not make up for long ones.
 fn bytes_of(ty: ElemType, shape: &[u64]) -> Result<u64, String> {
-    let count = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
-    Ok(count.and_then(|n| n.checked_mul(ty.bytes() as u64)).ok_or("its shape is too large")?)
+    let bytes = shape.iter().try_fold(ty.bytes() as u64, |n, &d| n.checked_mul(d.max(1)));
+    let bytes = bytes.ok_or("its shape is too large")?;
+    Ok(if shape.contains(&0) { 0 } else { bytes })
 }
 
 /// Returns the element type of a NumPy type, and whether it is big-endian.

@@ -32,19 +32,33 @@ pub struct Packets {
     at: u64,
 }
 
-/// Returns the bytes of a row of an array; those of the array if its rank is 0.
-fn row_bytes(ty: ElemType, shape: &[u64]) -> u64 {
-    shape.iter().skip(1).product::<u64>() * ty.bytes() as u64
+/// The bytes of a row's place in the order of a shuffled stream while the order is made: the key and the number that
+/// are sorted, padded, and the number in the order.
+const ORDER_BYTES: u64 = (size_of::<(u64, u32)>() + size_of::<u32>()) as u64;
+
+/// Returns the bytes of an array and of a row of it, which is the array if its rank is 0; `None` if one of them has
+/// more than 64 bits. A row of an array without rows may have them.
+fn sizes(ty: ElemType, shape: &[u64]) -> Option<(u64, u64)> {
+    let rest = shape.get(1..).unwrap_or_default();
+    let row = rest.iter().try_fold(ty.bytes() as u64, |bytes, &length| bytes.checked_mul(length))?;
+    Some((row.checked_mul(shape.first().copied().unwrap_or(1))?, row))
+}
+
+/// Returns the bytes of memory that the packets of an array for a stream need in addition to its elements: those of
+/// the order of its rows, if the stream is shuffled.
+pub fn order_bytes(ty: ElemType, shape: &[u64], stream: &Stream) -> u64 {
+    let rows = sizes(ty, shape).and_then(|(bytes, row)| bytes.checked_div(row)).unwrap_or(0);
+    if stream.shuffle.is_some() { rows.saturating_mul(ORDER_BYTES) } else { 0 }
 }
 
 /// Returns whether an array can feed a stream. Its elements are whole packets; if the stream wraps, packets that are
 /// whole rows are enough, and if it is shuffled, they must be whole rows.
 pub fn fits(ty: ElemType, shape: &[u64], stream: &Stream) -> bool {
-    let (bytes, packet) = (shape.iter().product::<u64>() * ty.bytes() as u64, stream.len() * ty.bytes() as u64);
+    let Some((bytes, row)) = sizes(ty, shape) else { return false };
+    let packet = stream.len() * ty.bytes() as u64;
     if ty != stream.ty || packet == 0 {
         return false;
     }
-    let row = row_bytes(ty, shape);
     let (whole, rows) = (bytes.is_multiple_of(packet), row > 0 && packet.is_multiple_of(row));
     match stream.shuffle {
         Some(_) => rows && (whole || stream.wrap) && u32::try_from(bytes / row).is_ok(),
@@ -68,8 +82,7 @@ pub fn order(seed: u64, pass: u64, rows: u32) -> Vec<u32> {
 impl Packets {
     /// Takes the elements of an array of a shape that [`fits`] a stream.
     pub fn new(elements: Elements, shape: &[u64], stream: &Stream) -> Packets {
-        let bytes = shape.iter().product::<u64>() * stream.ty.bytes() as u64;
-        let row = row_bytes(stream.ty, shape);
+        let (bytes, row) = sizes(stream.ty, shape).unwrap_or_default();
         let mut packets = Packets {
             elements,
             bytes,
@@ -87,6 +100,8 @@ impl Packets {
     fn reorder(&mut self) {
         let rows = self.rows();
         if let Some((seed, rows_of)) = &mut self.shuffle {
+            // The memory of the last order is free before that of the next one is taken.
+            *rows_of = vec![];
             *rows_of = order(*seed, self.pass, rows as u32);
         }
     }
@@ -202,5 +217,18 @@ mod tests {
         assert!(!check(&[4, 6], &[0], true, None));
         // A file without rows feeds nothing, and says so when it is read.
         assert!(check(&[0, 6], &[6], true, Some(1)));
+        // Neither a row nor the array has a size.
+        assert!(!check(&[0, 1 << 40, 1 << 40], &[6], true, None));
+        assert!(!check(&[1 << 40, 1 << 40, 0], &[6], true, Some(1)));
+        assert!(!check(&[1 << 40, 1 << 40], &[6], true, Some(1)));
+    }
+
+    #[test]
+    fn only_an_order_needs_memory() {
+        let bytes = |shape: &[u64], shuffle| order_bytes(ElemType::U8, shape, &stream(&[2], true, shuffle));
+        assert_eq!(bytes(&[1000, 2], Some(1)), 20_000);
+        assert_eq!(bytes(&[1000, 2], None), 0);
+        assert_eq!(bytes(&[0, 2], Some(1)), 0);
+        assert_eq!(bytes(&[1000, 0], Some(1)), 0);
     }
 }

@@ -146,6 +146,19 @@ fn sizes_are_compared_before_elements_are_read() {
     std::fs::write(directory.path("big_endian.npy"), big_endian).expect("a file");
     let done = directory.line("girder run x.gir --in s=big_endian.npy --limit host_bytes=1_000_000");
     assert!(done.code == 1 && done.errors.contains("run::host_memory"), "{}", done.errors);
+    directory.write("shuffled.gir", &text.replacen("[4];", "[4] with (wrap: true, shuffle: 1);", 1));
+    let rows = girder::Array { ty: ElemType::F32, shape: vec![60_000, 4], bytes: vec![0; 960_000].into() };
+    arrays::write(&directory.path("rows.npy"), &rows).expect("a file");
+    let done = directory.line("girder run shuffled.gir --in s=rows.npy --limit host_bytes=1_000_000");
+    let expected = "rows.npy needs 1200000 bytes, 1200000 of them for the order of the rows of `s`";
+    assert!(done.code == 1 && done.errors.contains(expected), "{}", done.errors);
+    let done = directory.line("girder run shuffled.gir --in s=rows.npy --limit host_bytes=1_200_000 --get x");
+    assert_eq!((done.code, done.output.as_str()), (0, "x [0.0, 0.0, 0.0, 0.0]\n"));
+    // Three axes of the greatest length, behind one without elements.
+    let idx = [&[0, 0, 0x0e, 4, 0, 0, 0, 0][..], &[255; 12]].concat();
+    std::fs::write(directory.path("none.idx"), idx).expect("a file");
+    let done = directory.line("girder run x.gir --in s=none.idx");
+    assert!(done.code == 1 && done.errors.contains("its shape is too large"), "{}", done.errors);
     assert!(start.elapsed().as_secs() < 20, "refused after {:?}", start.elapsed());
 }
 
