@@ -18,6 +18,7 @@ mod plan;
 mod pack;
 mod scratch;
 mod tile;
+mod sums;
 mod flat;
 mod linked;
 mod vector;

@@ -393,7 +393,8 @@ impl Evaluation<'_> {
     }
 }
 
-fn binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+/// Returns the result of an operation on indices or, as 0 or 1, of a comparison of them; `None` if it is not a number.
+pub(super) fn binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
     let truth = |holds: bool| Some(i64::from(holds));
     match op {
         BinaryOp::Add => a.checked_add(b),

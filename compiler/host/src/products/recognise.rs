@@ -2,9 +2,10 @@
 //!
 //! Invariant: a codelet that is a [`ProductBody`] for given sizes cannot fail and does nothing else.
 
+use super::events::binary;
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
-use girder_ir::codelet::{BinaryOp, Check, Codelet, ExprKind, Matrix, Stmt, Storage};
+use girder_ir::codelet::{Check, Codelet, ExprKind, Matrix, Stmt, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
 use rustc_hash::FxHashMap;
@@ -164,19 +165,7 @@ impl<'a> Known<'a> {
             ExprKind::Worker => Some(i64::from(self.worker.0)),
             ExprKind::Workers => Some(i64::from(self.worker.1)),
             ExprKind::Local(local) => self.locals.get(local).copied(),
-            ExprKind::Binary { op, a, b, .. } => {
-                let (a, b) = (self.value(*a)?, self.value(*b)?);
-                match op {
-                    BinaryOp::Add => a.checked_add(b),
-                    BinaryOp::Sub => a.checked_sub(b),
-                    BinaryOp::Mul => a.checked_mul(b),
-                    BinaryOp::Div => a.checked_div(b),
-                    BinaryOp::Rem => a.checked_rem(b),
-                    BinaryOp::Min => Some(a.min(b)),
-                    BinaryOp::Max => Some(a.max(b)),
-                    _ => None,
-                }
-            }
+            ExprKind::Binary { op, a, b, .. } => binary(*op, self.value(*a)?, self.value(*b)?),
             _ => None,
         }
     }

@@ -15,6 +15,7 @@ use super::Start;
 use super::pack::PanelSource;
 use super::plan::share;
 use super::scratch;
+use super::sums::{self, Columns, Sums};
 use super::vector::{Float, Vector};
 use std::ops::Range;
 
@@ -270,7 +271,6 @@ unsafe fn run<V: Vector>(
 ///
 /// # Safety
 /// There are `M` rows; their columns and the links' terms are inside; the machine has the instructions of `V`.
-#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
 #[inline(always)]
 pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &LinkedTile<'_, V::Float>) {
     let rows: &[Row; M] = match t.rows.try_into() {
@@ -282,56 +282,28 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &LinkedT
         row.cast::<V::Float>().wrapping_add(n * V::LANES)
     };
     let a: [*const u8; M] = std::array::from_fn(|i| t.base.wrapping_offset(rows[i].a as isize).cast_const());
-    // SAFETY: the columns of every row are inside `c`, and `last` selects those of the last vector; rows of `b` have
-    // the columns, or all lanes if they are padded.
-    unsafe {
-        let last = V::first(t.columns - (N - 1) * V::LANES);
-        let is_whole = t.columns == N * V::LANES;
-        let load = |i: usize, n: usize| match n == N - 1 && !is_whole {
-            true => V::load_some(at(i, n), last),
-            false => V::load(at(i, n)),
-        };
-        let (mut links, mut start) = (t.links, t.start);
-        // At least once: sums without terms are their start.
-        let mut is_first = true;
-        loop {
-            let block = links.iter().skip(usize::from(!is_first)).position(|link| link.fresh);
-            let (now, next) = links.split_at(block.map_or(links.len(), |end| end + usize::from(!is_first)));
-            let first = if let Start::Value(value) = start { value } else { V::Float::ZERO };
-            let mut sums = [[V::splat(first); N]; M];
-            if let Start::Old = start {
-                for i in 0..M {
-                    for n in 0..N {
-                        sums[i][n] = load(i, n);
-                    }
-                }
-            }
-            if t.padded || is_whole {
-                take::<V, M, N, true>(&a, now, &mut sums, last);
+    let columns = Columns::of::<N>(t.columns);
+    let (mut links, mut start) = (t.links, t.start);
+    // At least once: sums without terms are their start.
+    let mut is_first = true;
+    loop {
+        let block = links.iter().skip(usize::from(!is_first)).position(|link| link.fresh);
+        let (now, next) = links.split_at(block.map_or(links.len(), |end| end + usize::from(!is_first)));
+        // SAFETY: the columns of every row are inside `c`; rows of `b` have the columns, or all lanes if they are
+        // padded.
+        unsafe {
+            let mut sums = sums::begin::<V, M, N>(at, &columns, start);
+            if t.padded || columns.is_whole {
+                take::<V, M, N, true>(&a, now, &mut sums, columns.last);
             } else {
-                take::<V, M, N, false>(&a, now, &mut sums, last);
+                take::<V, M, N, false>(&a, now, &mut sums, columns.last);
             }
-            if let Start::Added = start {
-                for i in 0..M {
-                    for n in 0..N {
-                        sums[i][n] = load(i, n).add(sums[i][n]);
-                    }
-                }
-            }
-            for i in 0..M {
-                for n in 0..N - 1 {
-                    sums[i][n].store(at(i, n));
-                }
-                match is_whole {
-                    true => sums[i][N - 1].store(at(i, N - 1)),
-                    false => sums[i][N - 1].store_some(at(i, N - 1), last),
-                }
-            }
-            if next.is_empty() {
-                break;
-            }
-            (links, start, is_first) = (next, Start::Added, false);
+            sums::end::<V, M, N>(sums, at, &columns, start);
         }
+        if next.is_empty() {
+            break;
+        }
+        (links, start, is_first) = (next, Start::Added, false);
     }
 }
 
@@ -340,34 +312,18 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &LinkedT
 ///
 /// # Safety
 /// As [`tile`].
-#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
 #[inline(always)]
 unsafe fn take<V: Vector, const M: usize, const N: usize, const WHOLE: bool>(
     a: &[*const u8; M],
     links: &[SlabLink],
-    sums: &mut [[V; N]; M],
+    sums: &mut Sums<V, M, N>,
     last: V::Mask,
 ) {
     for link in links {
         let (mut b, mut ahead) = (link.b, link.a);
         for _ in 0..link.terms {
-            let row = b.cast::<V::Float>();
             // SAFETY: the term is inside `a` and `b`.
-            unsafe {
-                let mut vectors = [V::splat(V::Float::ZERO); N];
-                for n in 0..N - 1 {
-                    vectors[n] = V::load(row.wrapping_add(n * V::LANES));
-                }
-                let end = row.wrapping_add((N - 1) * V::LANES);
-                vectors[N - 1] = if WHOLE { V::load(end) } else { V::load_some(end, last) };
-                for i in 0..M {
-                    let x = a[i].wrapping_offset(ahead as isize).cast::<V::Float>();
-                    let x = V::splat(x.read_unaligned());
-                    for n in 0..N {
-                        sums[i][n] = sums[i][n].fma(x, vectors[n]);
-                    }
-                }
-            }
+            unsafe { sums::term::<V, M, N, WHOLE>(sums, |i| a[i].wrapping_offset(ahead as isize), b, last) };
             ahead = ahead.wrapping_add(link.a_step);
             b = b.wrapping_offset(link.b_step as isize);
         }
