@@ -68,7 +68,7 @@ fn main() {
         return child(path, flag == "--run");
     }
     let wanted = |path: &Path| args.first().is_none_or(|a| path.to_string_lossy().contains(a.as_str()));
-    let paths: Vec<_> = files::under("examples", ".gir").into_iter().filter(|p| wanted(p)).collect();
+    let paths: Vec<_> = files::examples().into_iter().filter(|p| wanted(p)).collect();
     let mut found: Vec<Vec<BTreeMap<String, f64>>> = vec![vec![]; paths.len()];
     for repetition in 0..REPETITIONS {
         paths.iter().zip(&mut found).for_each(|(path, times)| times.push(measure(path, repetition == 0)));

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let mut total = Duration::ZERO;
     let mut worst: Option<(f64, String)> = None;
     println!("{:<44} {:<10} {:>9} {:>9} {:>9} {:>6}", "example", "stage", "text, kB", "make, ms", "read, ms", "ratio");
-    for path in files::under("examples", ".gir") {
+    for path in files::examples() {
         let program = Program::file(&path);
         for to in Stage::ALL {
             let (make, text) = least(|| {

@@ -1,5 +1,6 @@
 //! Files of the repository that tests read.
 
+use girder::Head;
 use girder_source::{Diagnostics, Session, SourceMap};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,35 @@ pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Finds the programs of the examples, except those whose input files are not on this machine. Returns sorted paths.
+pub fn examples() -> Vec<PathBuf> {
+    let mut found = under("examples", ".gir");
+    found.retain(|path| missing_input(path).is_none());
+    found
+}
+
+/// Returns an input file that the head of a program names and that is not on this machine, if there is one, after
+/// saying so: the images of some examples are in packages of the system.
+///
+/// # Panics
+/// If the head has an error.
+pub fn missing_input(program: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = program.as_ref();
+    let head = Head::read(&text(path), &root().join(path)).unwrap_or_else(|words| panic!("{}: {words}", path.display()));
+    let mut files = head.streams.into_iter().map(|(_, name)| PathBuf::from(array_of(&name.to_string_lossy()).0));
+    let missing = files.find(|file| !file.exists())?;
+    eprintln!("{} is skipped: there is no {}", path.display(), missing.display());
+    Some(missing)
+}
+
+/// Splits the name of an array into its file and, if that is an archive, the name in the archive.
+pub(crate) fn array_of(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once(':') {
+        Some((archive, key)) if archive.ends_with(".npz") => (archive, Some(key)),
+        _ => (name, None),
+    }
 }
 
 /// Splits the text of a module into its items, in order. The header is not an item.

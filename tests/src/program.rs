@@ -289,11 +289,9 @@ impl Compiled {
 
 /// Reads `file.npy` or `file.npz:name`.
 fn array(file: &Path) -> Result<Array, String> {
-    let text = file.to_string_lossy();
-    match text.rsplit_once(':') {
-        Some((archive, key)) if archive.ends_with(".npz") => arrays::read(Path::new(archive), Some(key)),
-        _ => arrays::read(file, None),
-    }
+    let name = file.to_string_lossy();
+    let (file, key) = files::array_of(&name);
+    arrays::read(Path::new(file), key)
 }
 
 /// Returns the program that the command runs by default: `main`, or the only one.

@@ -1,6 +1,6 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of `digits`, `heat`, `mnist`, `mnist-cnn` and `text` were computed by NumPy
+//! The expected numbers of `digits`, `fashion`, `heat`, `mnist`, `mnist-cnn` and `text` were computed by NumPy
 //! (`reference.py` beside each); those of the others are from the public tutorials that they follow.
 
 use girder::{Array, arrays};
@@ -12,8 +12,9 @@ use std::path::Path;
 type Test = fn(&str);
 
 /// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 9] = [
+const EXAMPLES: [(&str, Test); 10] = [
     ("digits", digits),
+    ("fashion", fashion),
     ("heat", heat),
     ("matvec", matvec),
     ("mnist", mnist),
@@ -136,6 +137,21 @@ fn mnist(name: &str) {
 fn mnist_cnn(name: &str) {
     let short = |steps: u32| example(name).arg(&format!("steps={steps}")).target("small").over_memory();
     let compiled = short(10).arg("drop=0.0").compile(&[Mode::Fast]);
+    close(losses(&compiled.run_named("train", Mode::Fast, 2)), name, "losses");
+    let compiled = short(2).arg("batch=4").target("small-8").compile(&[Mode::Fast, Mode::Exact]);
+    let first = compiled.run_named("train", Mode::Fast, 1);
+    for (mode, threads) in [(Mode::Fast, 3), (Mode::Exact, 2)] {
+        assert!(first == compiled.run_named("train", mode, threads), "{mode:?} on {threads} threads differs");
+    }
+}
+
+/// The losses of ten steps; all modes have the same losses.
+fn fashion(name: &str) {
+    if files::missing_input(format!("examples/{name}/{name}.gir")).is_some() {
+        return;
+    }
+    let short = |steps: u32| example(name).arg("epochs=1").arg(&format!("steps={steps}")).over_memory();
+    let compiled = short(10).target("small").compile(&[Mode::Fast]);
     close(losses(&compiled.run_named("train", Mode::Fast, 2)), name, "losses");
     let compiled = short(2).arg("batch=4").target("small-8").compile(&[Mode::Fast, Mode::Exact]);
     let first = compiled.run_named("train", Mode::Fast, 1);

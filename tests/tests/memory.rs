@@ -27,7 +27,7 @@ fn check(what: &str, program: &Program) {
 
 #[test]
 fn peaks_of_examples_and_programs_are_within_a_tenth_of_what_is_live() {
-    let examples = files::under("examples", ".gir").into_iter().map(|p| (Program::file(&p), p));
+    let examples = files::examples().into_iter().map(|p| (Program::file(&p), p));
     let programs = files::under("tests/programs", ".gir").into_iter().map(|p| (Program::small(&p), p));
     for (program, path) in examples.chain(programs) {
         check(&path.display().to_string(), &program);

@@ -4,9 +4,9 @@ mod checkpoints;
 mod shell;
 
 use girder::ir::types::ElemType;
-use girder::{Array, arrays};
+use girder::{Array, Head, arrays};
 use shell::{TestDirectory, blocks, explained, repository};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs the commands of a README and compares their output with the text below them.
 fn readme(path: &str) {
@@ -39,6 +39,15 @@ fn readmes_of_examples_show_commands_that_work() {
     let examples = std::fs::read_dir(repository().join("examples")).expect("examples");
     for entry in examples {
         let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+        // The images of some examples are in packages of the system.
+        let program = repository().join(format!("examples/{name}/{name}.gir"));
+        let text = std::fs::read_to_string(&program).unwrap_or_default();
+        let inputs = Head::read(&text, &program).expect("a head without errors").streams;
+        let outside = |(_, file): &(String, PathBuf)| !file.starts_with(repository()) && !file.exists();
+        if let Some((_, file)) = inputs.iter().find(|input| outside(input)) {
+            eprintln!("examples/{name} is skipped: there is no {}", file.display());
+            continue;
+        }
         readme(&format!("examples/{name}/README.md"));
     }
 }
