@@ -34,6 +34,18 @@ fn the_readme_shows_commands_that_work() {
     readme("README.md");
 }
 
+/// The command of the main job with fewer steps, on a machine for which it compiles in less time.
+#[test]
+fn the_main_job_of_the_readme_ends_with_its_accuracy() {
+    let text = std::fs::read_to_string(repository().join("README.md")).expect("a README");
+    let job = text.lines().find_map(|line| line.strip_prefix("cargo run --release -- ")).expect("a main job");
+    let directory = TestDirectory::new();
+    let done = directory.line(&format!("girder {job} --arg steps=2 --target small --allow-over-memory"));
+    assert_eq!(done.code, 0, "{}", done.errors);
+    let last = done.output.lines().last().unwrap_or_default();
+    assert!(last.starts_with("test accuracy 0."), "the last line is `{last}`");
+}
+
 #[test]
 fn readmes_of_examples_show_commands_that_work() {
     let examples = std::fs::read_dir(repository().join("examples")).expect("examples");
