@@ -57,7 +57,8 @@ pub fn examples() -> Vec<PathBuf> {
 /// If the head has an error.
 pub fn missing_input(program: impl AsRef<Path>) -> Option<PathBuf> {
     let path = program.as_ref();
-    let head = Head::read(&text(path), &root().join(path)).unwrap_or_else(|words| panic!("{}: {words}", path.display()));
+    let head =
+        Head::read(&text(path), &root().join(path)).unwrap_or_else(|words| panic!("{}: {words}", path.display()));
     let mut files = head.streams.into_iter().map(|(_, name)| PathBuf::from(array_of(&name.to_string_lossy()).0));
     let missing = files.find(|file| !file.exists())?;
     eprintln!("{} is skipped: there is no {}", path.display(), missing.display());
