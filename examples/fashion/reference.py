@@ -104,7 +104,8 @@ class Network:
 
 def main(initial):
     first = np.load(initial)
-    names = [name for name in first.files if name.startswith("net.") and name.split(".")[-1] in ("w", "b", "gain", "bias")]
+    kinds = ("w", "b", "gain", "bias")
+    names = [name for name in first.files if name.startswith("net.") and name.split(".")[-1] in kinds]
     net = Network({name: first[name].astype(float) for name in names})
     slots = {name: np.zeros_like(p) for name, p in net.params.items()}
     images = idx("train-images-idx3-ubyte.gz", 16).reshape(-1, 28, 28, 1)
