@@ -20,18 +20,15 @@ use std::collections::BinaryHeap;
 const LOOKS: (usize, usize) = (1 << 22, 64);
 
 /// Returns jobs for the receivers that come together, and their starts. Returns `None` if transfers move at the rate of
-/// pairs, if the search takes too long, or if the schedule is longer than `limit`.
+/// pairs, if the search takes too long, or if the schedule does not end before `limit`.
 pub(super) fn joining(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<(Jobs, Vec<u64>)> {
     if jobs.list.iter().any(|job| job.paired) {
         return None;
     }
     let mut state = JoiningState::new(jobs, ports);
-    state.cycle(0)?;
+    state.cycle(0, limit)?;
     while let Some(now) = state.release() {
-        if now >= limit {
-            return None;
-        }
-        state.cycle(now)?;
+        state.cycle(now, limit)?;
     }
     Some(state.finish())
 }
@@ -98,10 +95,14 @@ impl<'a> JoiningState<'a> {
         Some(now)
     }
 
-    /// Starts transfers at a cycle. Returns `None` if the search takes too long.
-    fn cycle(&mut self, now: u64) -> Option<()> {
+    /// Starts transfers at a cycle. Returns `None` if the search takes too long, or if a receiver cannot end before
+    /// `limit`.
+    fn cycle(&mut self, now: u64, limit: u64) -> Option<()> {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable_by_key(|&p| (Reverse(self.left[p as usize]), p));
+        if free.first().map_or(now, |&p| now + self.left[p as usize]) >= limit {
+            return None;
+        }
         for port in free {
             self.looks = self.looks.checked_sub(self.needs[port as usize].len())?;
             match self.choose(port, now) {
