@@ -184,14 +184,28 @@ impl<'a> GreedyState<'a> {
             return;
         }
         let side = self.ports.is_out[port as usize] as usize;
-        for other in pairs.partners(side, port) {
-            let left = self.left[other as usize];
-            if waits(other) || best.0.is_some_and(|b| left < b.0) {
-                continue;
-            }
+        let key = |other: u32, left: u64| {
             let first = if side == 1 { pairs.first(port, other) } else { pairs.first(other, port) };
-            let key = (left, 2, Reverse(self.ports.skew[first as usize]), Reverse(first));
-            best.0 = best.0.max(Some(key));
+            (left, 2, Reverse(self.ports.skew[first as usize]), Reverse(first))
+        };
+        // The transfer of a pair is looked up only if ports have equally much left.
+        let (mut most, mut partner, mut of_partner) = (0, None, None);
+        pairs.each_partner(side, port, |other| {
+            let left = self.left[other as usize];
+            if left < most || waits(other) {
+                return;
+            }
+            if let (Some(last), true) = (partner, left == most) {
+                let known: Key = of_partner.unwrap_or_else(|| key(last, most));
+                let new = key(other, left);
+                of_partner = Some(known.max(new));
+                partner = Some(if new > known { other } else { last });
+            } else {
+                (most, partner, of_partner) = (left, Some(other), None);
+            }
+        });
+        if let Some(partner) = partner {
+            best.0 = best.0.max(Some(of_partner.unwrap_or_else(|| key(partner, most))));
         }
     }
 

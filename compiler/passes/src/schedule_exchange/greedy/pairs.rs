@@ -132,16 +132,17 @@ impl Pairs {
         set(&mut self.free[side][number / 64], number, is_free);
     }
 
-    /// Returns the free ports with which a transfer of a port of a side waits.
-    pub fn partners(&self, side: usize, port: u32) -> impl Iterator<Item = u32> {
+    /// Calls `f` with each free port with which a transfer of a port of a side waits.
+    pub fn each_partner(&self, side: usize, port: u32, mut f: impl FnMut(u32)) {
         let (free, ports) = (&self.free[1 - side], &self.ports[1 - side]);
         let row = self.number[port as usize] as usize * free.len();
-        let words = self.waiting[side][row..row + free.len()].iter().zip(free).zip((0..).step_by(64));
-        let both = words.map(|((waiting, free), first)| (waiting & free, first)).filter(|w| w.0 != 0);
-        both.flat_map(move |(word, first)| {
-            let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&b| b != 0);
-            std::iter::successors(Some(word), rest).map(move |b| ports[first + b.trailing_zeros() as usize])
-        })
+        for (k, (waiting, free)) in self.waiting[side][row..row + free.len()].iter().zip(free).enumerate() {
+            let mut both = waiting & free;
+            while both != 0 {
+                f(ports[64 * k + both.trailing_zeros() as usize]);
+                both &= both - 1;
+            }
+        }
     }
 }
 
