@@ -18,6 +18,7 @@
 mod lists;
 mod pairs;
 
+use super::effort::{MANY, lags};
 use super::ports::Ports;
 use lists::Lists;
 use pairs::Pairs;
@@ -32,8 +33,8 @@ const LOOKS: usize = 64;
 /// The number of looks while patience lasts: a constant, and a number for each port of each job.
 const PATIENCE: (usize, usize) = (1 << 24, 16);
 
-/// Returns the start cycles of all jobs, or `None` if the last one cannot end before `limit`. With `multicast_first`, no
-/// transfer to one receiver takes a port that a waiting multicast needs.
+/// Returns the start cycles of all jobs, or `None` if the last one cannot end before `limit`, or hardly can (`lags`).
+/// With `multicast_first`, no transfer to one receiver takes a port that a waiting multicast needs.
 pub(super) fn greedy(ports: &Ports, multicast_first: bool, limit: u64) -> Option<Vec<u64>> {
     let held: usize = (0..ports.len()).map(|t| ports.holds(t).len()).sum();
     GreedyState::new(ports, multicast_first, PATIENCE.0 + PATIENCE.1 * held).run(limit)
@@ -50,6 +51,9 @@ struct GreedyState<'a> {
     pairs: Option<Pairs>,
     /// The cycles of jobs that have not started, for each port.
     left: Vec<u64>,
+    /// The sum of these cycles, and what it was at the beginning.
+    left_in_all: u64,
+    all: u64,
     /// The number of multicasts that have not started, for each port.
     multicasts: Vec<u32>,
     /// Whether each port can begin a transfer. A port without transfers left cannot.
@@ -58,6 +62,8 @@ struct GreedyState<'a> {
     under_way: BinaryHeap<Reverse<(u64, u32)>>,
     /// The number of looks until patience ends.
     patience: usize,
+    /// Whether the pace is judged: that of much work, in which no transfers wait on purpose.
+    is_paced: bool,
 }
 
 /// The criticality of a transfer: the cycles left at the fullest of its other ports, the number of its ports, how near
@@ -73,6 +79,7 @@ impl<'a> GreedyState<'a> {
         let n = ports.load.len();
         let mut lengths = vec![0; n];
         (0..ports.len()).flat_map(|t| ports.holds(t)).for_each(|&p| lengths[p as usize] += 1);
+        let held: usize = lengths.iter().sum();
         let is_long = lengths.into_iter().max().is_some_and(|most| most > 2 * CHOICES);
         let pairs = if is_long { Pairs::new(ports) } else { None };
         let is_listed = |t: usize| pairs.is_none() || ports.is_multicast(t);
@@ -84,10 +91,13 @@ impl<'a> GreedyState<'a> {
             lists: Lists::new(ports, is_listed),
             pairs,
             left: ports.load.clone(),
+            left_in_all: ports.load.iter().sum(),
+            all: ports.load.iter().sum(),
             multicasts: vec![0; n],
             is_free: vec![false; n],
             under_way: BinaryHeap::new(),
             patience,
+            is_paced: held - ports.len() >= MANY && !multicast_first,
         };
         (0..n as u32).for_each(|p| state.set_free(p, true));
         for t in (0..ports.len()).filter(|&t| ports.is_multicast(t)) {
@@ -100,6 +110,9 @@ impl<'a> GreedyState<'a> {
         let mut freed: Vec<u32> = (0..self.left.len() as u32).collect();
         let mut now = 0;
         loop {
+            if self.is_paced && lags(now, limit, self.left_in_all, self.all) {
+                return None;
+            }
             freed.sort_unstable_by_key(|&p| (Reverse(self.left[p as usize]), p));
             if freed.first().is_some_and(|&p| now + self.left[p as usize] >= limit) {
                 return None;
@@ -235,6 +248,7 @@ impl<'a> GreedyState<'a> {
         for &port in self.ports.holds(t) {
             self.set_free(port, false);
             self.left[port as usize] -= self.ports.cycles[t];
+            self.left_in_all -= self.ports.cycles[t];
             self.multicasts[port as usize] -= is_multicast as u32;
         }
         if let Some(pairs) = self.pairs.as_mut().filter(|_| !is_multicast) {
