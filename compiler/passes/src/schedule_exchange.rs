@@ -237,18 +237,12 @@ fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
 
 /// Returns the schedule of `joining`, if there are multicasts and it is shorter than a limit.
 fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<Found> {
-    if !ports.has_multicast() || (jobs.to.len() >= MANY && has_few_multicasts(jobs)) {
+    if !ports.has_multicast() || (jobs.to.len() >= MANY && jobs.have_few_multicasts()) {
         return None;
     }
     let (cut, start) = joining::joining(jobs, ports, limit)?;
     let end = Ports::new(&cut, machine).end(&start);
     Some(Found { jobs: Arc::new(cut), start, end })
-}
-
-/// Returns whether multicasts bring few of the words' receipts, so that it matters little when receivers join them.
-fn has_few_multicasts(jobs: &Jobs) -> bool {
-    let several = (0..jobs.list.len()).map(|k| jobs.receivers(k).len()).filter(|&n| n > 1);
-    8 * several.sum::<usize>() < jobs.to.len()
 }
 
 /// Returns the shortest schedule that the methods find for jobs of given widths. A schedule that does not end before
