@@ -48,6 +48,7 @@ mod spread;
 mod strategies;
 mod traffic;
 mod candidate;
+mod vertex_runs;
 mod verify;
 
 pub use verify::verify_placement;

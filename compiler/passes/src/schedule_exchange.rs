@@ -138,7 +138,10 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
     let jobs: Vec<Arc<Jobs>> = Jobs::of(phase, machine, |ipu| !is_found(ipu)).into_iter().map(Arc::new).collect();
-    let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
+    // A schedule in layers that is as short as others is not kept.
+    let limits = layered.iter().map(|l| l.as_ref().map_or(u64::MAX, |l| l.end + 1));
+    let limited: Vec<(&Arc<Jobs>, u64)> = jobs.iter().zip(limits).collect();
+    let found = par_map_slice(&limited, |&(jobs, limit)| best(jobs.clone(), limit, machine));
     let count =
         |(jobs, layered): (&Found, &Option<Layered>)| jobs.start.len().max(layered.as_ref().map_or(0, Layered::len));
     let slices = Vec::with_capacity(found.iter().zip(&layered).map(count).sum());
@@ -179,21 +182,22 @@ struct Found {
     end: u64,
 }
 
-/// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
-fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
+/// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps. A schedule that
+/// does not end before `limit` need not be the shortest.
+fn best(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };
     }
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
     let paired = pairs::widen(&jobs, machine).filter(|paired| jobs.to.len() < MANY || !is_mostly_narrow(paired));
-    let Some(paired) = paired.map(Arc::new) else { return of(jobs, machine) };
+    let Some(paired) = paired.map(Arc::new) else { return of(jobs, limit, machine) };
     let bound = Ports::new(&paired, machine).bound();
     let good = (bound as f64 * GOOD) as u64;
     // The first variant may be good enough, and moves more words at a time.
     let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, paired] } else { [paired, jobs] };
     let [first, second] = by_gain;
-    let first = of(first, machine);
-    shortest(first, good, &[&|| Some(of(second.clone(), machine))])
+    let first = of(first, limit, machine);
+    shortest(first, good, limit, &[&|limit| Some(of(second.clone(), limit, machine))])
 }
 
 /// Returns whether the rate of pairs would change little.
@@ -203,8 +207,9 @@ fn is_mostly_narrow(jobs: &Jobs) -> bool {
 }
 
 /// Returns the shortest schedule of many jobs. Each method is tried once: rounds, then the others with multicasts
-/// served one receiver at a time as far as their senders have slack.
-fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
+/// served one receiver at a time as far as their senders have slack. A schedule that does not end before `limit` need
+/// not be the shortest.
+fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     let together = (&jobs, &Ports::new(&jobs, machine));
     let good = (together.1.bound() as f64 * GOOD) as u64;
     let whole = Found::new(&jobs, together.1, rounds::rounds(together.1));
@@ -217,23 +222,22 @@ fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
         None => together,
     };
     let colours: Method = match colours::whole_rounds(ports) <= good {
-        true => &|| Some(Found::new(jobs, ports, colours::whole(ports))),
-        false => &|| pieces(jobs, ports, colours::MANY_EDGES, good, machine),
+        true => &|_| Some(Found::new(jobs, ports, colours::whole(ports))),
+        false => &|_| pieces(jobs, ports, colours::MANY_EDGES, good, machine),
     };
-    let found = shortest(whole, good, &[colours]);
+    let found = shortest(whole, good, limit, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
     // Lengths of blocks of nearly one size are nearly regular: one fills the gaps of another.
     let fills = found.end > enough && colours::whole_rounds(ports) < found.end;
-    let whole: Method = &|| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
-    let found = shortest(found, enough, &[whole]);
-    let limit = found.end;
-    let greedy: Method = &|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)));
-    shortest_of(found, enough, &[greedy, &|| joined(together, limit, machine)])
+    let whole: Method = &|_| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
+    let found = shortest(found, enough, limit, &[whole]);
+    let greedy: Method = &|limit| Some(Found::new(jobs, ports, greedy::greedy(ports, false, limit)?));
+    shortest_of(found, enough, limit, &[greedy, &|limit| joined(together, limit, machine)])
 }
 
 /// Returns the schedule of `joining`, if there are multicasts and it is shorter than a limit.
 fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<Found> {
-    if !ports.has_multicast() {
+    if !ports.has_multicast() || (jobs.to.len() >= MANY && jobs.have_few_multicasts()) {
         return None;
     }
     let (cut, start) = joining::joining(jobs, ports, limit)?;
@@ -241,50 +245,54 @@ fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) ->
     Some(Found { jobs: Arc::new(cut), start, end })
 }
 
-/// Returns the shortest schedule that the methods find for jobs of given widths.
-fn of_widths(jobs: Arc<Jobs>, machine: &Machine) -> Found {
+/// Returns the shortest schedule that the methods find for jobs of given widths. A schedule that does not end before
+/// `limit` need not be the shortest.
+fn of_widths(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
-    let mut best = one_by_one(&jobs, &ports, good, machine);
+    let mut best = one_by_one(&jobs, &ports, good, limit, machine);
     for size in [2, 1] {
         if best.end <= good {
             break;
         }
         let Some(parts) = parts::parts(&jobs, &ports, size).map(Arc::new) else { break };
         let of_parts = Ports::new(&parts, machine);
-        let found = one_by_one(&parts, &of_parts, good, machine);
+        let found = one_by_one(&parts, &of_parts, good, limit.min(best.end), machine);
         if found.end < best.end {
             best = found;
         }
     }
-    let limit = best.end;
-    shortest(best, good, &[&|| joined((&jobs, &ports), limit, machine)])
+    shortest(best, good, limit, &[&|limit| joined((&jobs, &ports), limit, machine)])
 }
 
-/// Returns the shortest schedule of jobs whose receivers are served together.
-fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, machine: &Machine) -> Found {
-    let found = |start| Some(Found::new(jobs, ports, start));
-    let rounds = Found::new(jobs, ports, rounds::rounds(ports));
-    let greedy: Method = &|| found(greedy::greedy(ports, false));
+/// Returns the shortest schedule of jobs whose receivers are served together. A schedule that does not end before
+/// `limit` need not be the shortest.
+fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, limit: u64, machine: &Machine) -> Found {
+    let found = |start| Found::new(jobs, ports, start);
+    let rounds = found(rounds::rounds(ports));
+    let greedy: Method = &|limit| greedy::greedy(ports, false, limit).map(found);
     match ports.has_multicast() {
         true => {
             let (unicast_rounds, unicast, first): (Method, Method, Method) = (
-                &|| {
+                &|_| {
                     unicasts(jobs, ports, good, machine)
                         .map(|(jobs, ports)| Found::new(&jobs, &ports, rounds::rounds(&ports)))
                 },
-                &|| unicasts(jobs, ports, good, machine).map(|(jobs, ports)| one_by_one(&jobs, &ports, good, machine)),
-                &|| found(greedy::greedy(ports, true)),
+                &|limit| {
+                    unicasts(jobs, ports, good, machine)
+                        .map(|(jobs, ports)| one_by_one(&jobs, &ports, good, limit, machine))
+                },
+                &|limit| greedy::greedy(ports, true, limit).map(found),
             );
-            shortest(rounds, good, &[unicast_rounds, greedy, unicast, first])
+            shortest(rounds, good, limit, &[unicast_rounds, greedy, unicast, first])
         }
         false => {
             let (few, whole, many): (Method, Method, Method) = (
-                &|| pieces(jobs, ports, FEW_PIECES * ports.len(), good, machine),
-                &|| found(colours::whole(ports)),
-                &|| pieces(jobs, ports, colours::MANY_EDGES, u64::MAX, machine),
+                &|_| pieces(jobs, ports, FEW_PIECES * ports.len(), good, machine),
+                &|_| Some(found(colours::whole(ports))),
+                &|_| pieces(jobs, ports, colours::MANY_EDGES, u64::MAX, machine),
             );
-            shortest(rounds, good, &[few, greedy, whole, many])
+            shortest(rounds, good, limit, &[few, greedy, whole, many])
         }
     }
 }
@@ -297,15 +305,16 @@ fn unicasts(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<
     (!ports.has_multicast()).then_some((single, ports))
 }
 
-/// One way to find a schedule.
-type Method<'a> = &'a (dyn Fn() -> Option<Found> + Sync);
+/// One way to find a schedule. It may give up if the schedule cannot end before the given cycle.
+type Method<'a> = &'a (dyn Fn(u64) -> Option<Found> + Sync);
 
-/// Returns the first good enough among a schedule and the results of some methods, or else the shortest.
-fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
+/// Returns the first good enough among a schedule and the results of some methods, or else the shortest. A schedule
+/// that does not end before `limit` need not be the shortest.
+fn shortest(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
     let mut best = first;
     for method in methods {
         if best.end > good
-            && let Some(found) = method()
+            && let Some(found) = method(limit.min(best.end))
             && found.end < best.end
         {
             best = found;
@@ -315,12 +324,13 @@ fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
 }
 
 /// As [`shortest`], but tries all methods in parallel, for cases in which the last one is usually needed.
-fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
+fn shortest_of(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
     if first.end <= good {
         return first;
     }
     let mut best = first;
-    for found in par_map_slice(methods, |method| method()).into_iter().flatten() {
+    let limit = limit.min(best.end);
+    for found in par_map_slice(methods, |method| method(limit)).into_iter().flatten() {
         if best.end > good && found.end < best.end {
             best = found;
         }

@@ -9,8 +9,9 @@
 //!
 //! Invariant: owners cover all elements.
 
-use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PartAccess, Users};
+use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, Users};
 use super::homes::Even;
+use super::vertex_runs::{VertexRun, ascending, list};
 use super::{given, linear, regions};
 use cranelift_entity::PrimaryMap;
 use girder_ir::codelet::Dir;
@@ -128,7 +129,7 @@ impl Owners {
         for &CopySlice { to, from, len, .. } in pieces {
             for (own, other) in [(to, from), (from, to)] {
                 if own.0 == id && other.0 != id && stays(other.0) {
-                    field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))]);
+                    field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))], |run| *run);
                 }
             }
         }
@@ -304,23 +305,24 @@ impl Division {
         if let Some(mapping) = given::mapping(var) {
             let placed = mapping.runs(var.len()).filter(|r| r.2 != UNPLACED);
             let placed: Vec<_> = placed.map(|r| (r.0, r.1, Owner::Tile(r.2))).collect();
-            field.paint(&placed);
+            field.paint(&placed, |run| *run);
         }
         field
     }
 
-    /// Assigns open elements among ascending `runs` to their owners. Among overlapping runs the first wins.
-    fn paint(&mut self, runs: &[(u64, u64, Owner)]) {
+    /// Assigns open elements among ascending runs, as `of` reads them, to their owners. Among overlapping runs the first
+    /// wins.
+    fn paint<R>(&mut self, runs: &[R], of: impl Fn(&R) -> (u64, u64, Owner)) {
         let mut left = vec![];
         let mut next = 0;
         self.taken.reserve(runs.len());
         for &(mut start, end) in &self.open {
-            while next < runs.len() && runs[next].1 <= start {
+            while next < runs.len() && of(&runs[next]).1 <= start {
                 next += 1;
             }
             let mut k = next;
             while start < end {
-                let Some(&(from, to, owner)) = runs.get(k).filter(|r| r.0 < end) else { break };
+                let Some((from, to, owner)) = runs.get(k).map(&of).filter(|r| r.0 < end) else { break };
                 k += 1;
                 if to <= start {
                     continue;
@@ -342,19 +344,16 @@ impl Division {
 
     fn claim(&mut self, claim: &Claim, id: VarId) {
         let (family, domain) = (claim.vertices.id, &claim.vertices.family.domain);
-        let mut runs = vec![];
+        let mut runs: Vec<VertexRun> = vec![];
         for part in claim.touch.parts.iter().filter(|p| p.var == id) {
             let each = part.runs.len() as f64 * part.each;
             if each * domain.count() as f64 > LISTED.max(domain.count()) as f64 {
                 return;
             }
-            list(part, domain, family, &mut runs);
+            list(part, domain, &mut runs);
         }
-        if !runs.is_sorted_by_key(|r: &(u64, u64, Owner)| r.0) {
-            // The sort is stable: the first of several vertices wins.
-            runs.sort_by_key(|r| r.0);
-        }
-        self.paint(&runs);
+        ascending(&mut runs);
+        self.paint(&runs, |r| (r.start.into(), r.end.into(), Owner::Vertex(family, r.instance)));
     }
 
     /// Spreads open elements over the places of the vertices that use them. Where several places use an element, the
@@ -372,7 +371,7 @@ impl Division {
                 let spread =
                     |(start, end): (u64, u64)| (start, end, Owner::Spread(Even::of_part(var, end - start, within), 0));
                 let runs: Vec<_> = inside.map(spread).collect();
-                self.paint(&runs);
+                self.paint(&runs, |run| *run);
             }
         }
     }
@@ -407,18 +406,5 @@ impl Division {
         let spread = |r: &(u64, Owner)| if let Owner::Spread(even, _) = r.1 { even.tiles } else { 0 };
         let spread = runs.iter().map(spread).sum();
         Owners::Runs(OwnerRuns { runs, families, spread })
-    }
-}
-
-/// Adds the runs of all instances.
-fn list(part: &PartAccess, domain: &Domain, family: FamilyId, runs: &mut Vec<(u64, u64, Owner)>) {
-    let mut intervals = vec![];
-    let mut region = part.part.region_at(0);
-    let base = std::mem::take(&mut region.offset);
-    region.list(part.var, &mut intervals);
-    runs.reserve(intervals.len().saturating_mul(domain.count() as usize));
-    for (offset, instance) in part.part.offset.values(domain).zip(0..) {
-        let first = (offset + base) as u64;
-        runs.extend(intervals.iter().map(|i| (first + i.1, first + i.2, Owner::Vertex(family, instance))));
     }
 }

@@ -8,3 +8,25 @@ pub(super) const MANY: usize = 1 << 16;
 pub(super) const FEW_PIECES: usize = 8;
 /// The factor over the bound up to which the greedy, which takes longest, is then not tried.
 pub(super) const GOOD_AT_SCALE: f64 = 1.05;
+/// The part of a limit, one in so many cycles, after which the pace of a schedule is judged.
+const JUDGED: u64 = 8;
+
+/// Returns whether a schedule of much work that is made in the order of time is given up at cycle `now`, when `left` of
+/// `all` cycles of ports have not begun. Ports find partners more easily at first than at last, so a schedule that is
+/// behind an even pace for `limit` does not catch up.
+pub(super) fn lags(now: u64, limit: u64, left: u64, all: u64) -> bool {
+    let at_pace = all as u128 * now as u128;
+    now >= limit / JUDGED && ((all - left) as u128) < at_pace / limit.max(1) as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lags;
+
+    #[test]
+    fn a_schedule_lags_if_less_has_begun_than_at_an_even_pace() {
+        assert!(!lags(10, 100, 1000, 1000), "too early");
+        assert!(lags(50, 100, 501, 1000) && !lags(50, 100, 500, 1000));
+        assert!(!lags(1 << 40, u64::MAX, 1000, 1000));
+    }
+}

@@ -2,22 +2,23 @@
 //! starts the transfer whose other ports have the most remaining work.
 //!
 //! # Note: Two searches
-//! A port finds a transfer to start either along the list of its own transfers, the most critical first, or among the
-//! free ports on the other side. Most of the time nearly all ports are busy, so the second search is short. At the
-//! start, and if a list is short, the first one is. The cheaper one is used.
+//! If ports have many transfers, a port finds those to one receiver among the free ports of the other side (`pairs`).
+//! Otherwise, and for multicasts, it looks along the list of its transfers, the most critical first (`lists`).
 //!
 //! # Note: Patience
 //! If few transfers can start, a port may search a long list in vain again and again. So all list entries that are
 //! examined are counted, and after [`PATIENCE`] each port examines only a few. A transfer that it misses starts when
-//! another of its ports searches.
+//! another of its ports searches. If no port is busy any more and transfers are left, all ports search again, and no
+//! transfer to one receiver waits for multicasts any more: then the first transfer of every list can start.
 //!
-//! Invariant: while patience lasts, a job waits only while one of its ports is busy (or, with multicasts first, is
-//! needed by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as
-//! the load of the fullest port. The time grows with the number of jobs and its logarithm.
+//! Invariant: every job starts. While patience lasts, a job waits only while one of its ports is busy (or, with
+//! multicasts first, is needed by a multicast that has not started). So no schedule of transfers to one receiver each
+//! is twice as long as the load of the fullest port. The time grows with the number of jobs and its logarithm.
 
 mod lists;
 mod pairs;
 
+use super::effort::{MANY, lags};
 use super::ports::Ports;
 use lists::Lists;
 use pairs::Pairs;
@@ -32,38 +33,12 @@ const LOOKS: usize = 64;
 /// The number of looks while patience lasts: a constant, and a number for each port of each job.
 const PATIENCE: (usize, usize) = (1 << 24, 16);
 
-/// Returns the start cycles of all jobs. With `multicast_first`, no transfer to one receiver takes a port that a
-/// waiting multicast needs.
-pub(super) fn greedy(ports: &Ports, multicast_first: bool) -> Vec<u64> {
-    let mut state = GreedyState::new(ports, multicast_first);
-    let mut freed: Vec<u32> = (0..ports.load.len() as u32).collect();
-    let mut now = 0;
-    loop {
-        freed.sort_unstable_by_key(|&p| (Reverse(state.left[p as usize]), p));
-        for &port in &freed {
-            if state.place[port as usize] != BUSY
-                && let Some(transfer) = state.choose(port)
-            {
-                state.begin(transfer, now);
-            }
-        }
-        freed.clear();
-        let Some(&Reverse((time, _))) = state.busy.peek() else { return state.start };
-        now = time;
-        while let Some(&Reverse((time, port))) = state.busy.peek()
-            && time == now
-        {
-            state.busy.pop();
-            if state.left[port as usize] > 0 {
-                state.release(port);
-                freed.push(port);
-            }
-        }
-    }
+/// Returns the start cycles of all jobs, or `None` if the last one cannot end before `limit`, or hardly can (`lags`).
+/// With `multicast_first`, no transfer to one receiver takes a port that a waiting multicast needs.
+pub(super) fn greedy(ports: &Ports, multicast_first: bool, limit: u64) -> Option<Vec<u64>> {
+    let held: usize = (0..ports.len()).map(|t| ports.holds(t).len()).sum();
+    GreedyState::new(ports, multicast_first, PATIENCE.0 + PATIENCE.1 * held).run(limit)
 }
-
-/// The position of a port that is not free, in [`GreedyState::place`].
-const BUSY: u32 = u32::MAX;
 
 /// The state of the simulation at one cycle.
 struct GreedyState<'a> {
@@ -72,20 +47,23 @@ struct GreedyState<'a> {
     start: Vec<u64>,
     started: Vec<bool>,
     lists: Lists,
-    pairs: Pairs,
+    /// The transfers to one receiver, if they are not in the lists.
+    pairs: Option<Pairs>,
     /// The cycles of jobs that have not started, for each port.
     left: Vec<u64>,
+    /// The sum of these cycles, and what it was at the beginning.
+    left_in_all: u64,
+    all: u64,
     /// The number of multicasts that have not started, for each port.
     multicasts: Vec<u32>,
-    /// The free input and output ports, and the position of each port among them.
-    free: [Vec<u32>; 2],
-    /// The number of input and output ports.
-    count: [usize; 2],
-    place: Vec<u32>,
-    /// The busy ports, by the cycle at which they become free.
-    busy: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Whether each port can begin a transfer. A port without transfers left cannot.
+    is_free: Vec<bool>,
+    /// The transfers that are under way, by the cycle at which they end.
+    under_way: BinaryHeap<Reverse<(u64, u32)>>,
     /// The number of looks until patience ends.
     patience: usize,
+    /// Whether the pace is judged: that of much work, in which no transfers wait on purpose.
+    is_paced: bool,
 }
 
 /// The criticality of a transfer: the cycles left at the fullest of its other ports, the number of its ports, how near
@@ -97,86 +75,151 @@ type Key = (u64, usize, Reverse<u32>, Reverse<u32>);
 struct Best(Option<Key>);
 
 impl<'a> GreedyState<'a> {
-    fn new(ports: &'a Ports, multicast_first: bool) -> GreedyState<'a> {
+    fn new(ports: &'a Ports, multicast_first: bool, patience: usize) -> GreedyState<'a> {
         let n = ports.load.len();
+        let mut lengths = vec![0; n];
+        (0..ports.len()).flat_map(|t| ports.holds(t)).for_each(|&p| lengths[p as usize] += 1);
+        let held: usize = lengths.iter().sum();
+        let is_long = lengths.into_iter().max().is_some_and(|most| most > 2 * CHOICES);
+        let pairs = if is_long { Pairs::new(ports) } else { None };
+        let is_listed = |t: usize| pairs.is_none() || ports.is_multicast(t);
         let mut state = GreedyState {
             ports,
             multicast_first,
             start: vec![0; ports.len()],
             started: vec![false; ports.len()],
-            lists: Lists::new(ports),
-            pairs: Pairs::default(),
+            lists: Lists::new(ports, is_listed),
+            pairs,
             left: ports.load.clone(),
+            left_in_all: ports.load.iter().sum(),
+            all: ports.load.iter().sum(),
             multicasts: vec![0; n],
-            free: Default::default(),
-            count: [false, true].map(|out| ports.is_out.iter().filter(|&&o| o == out).count()),
-            place: vec![BUSY; n],
-            busy: BinaryHeap::new(),
-            patience: PATIENCE.0 + PATIENCE.1 * (0..ports.len()).map(|t| ports.holds(t).len()).sum::<usize>(),
+            is_free: vec![false; n],
+            under_way: BinaryHeap::new(),
+            patience,
+            is_paced: held - ports.len() >= MANY && !multicast_first,
         };
-        (0..n as u32).for_each(|p| state.release(p));
+        (0..n as u32).for_each(|p| state.set_free(p, true));
         for t in (0..ports.len()).filter(|&t| ports.is_multicast(t)) {
             ports.holds(t).iter().for_each(|&p| state.multicasts[p as usize] += 1);
-        }
-        // A multicast would be met once for every free receiver, so lists are better.
-        if !ports.has_multicast() && state.lists.longest() > 2 * CHOICES {
-            state.pairs = Pairs::new(ports);
         }
         state
     }
 
-    /// Returns the transfer that a free port starts now, or `None` if there is none.
-    fn choose(&mut self, port: u32) -> Option<u32> {
-        let length = self.lists.drop_first(port, &self.started);
-        let side = !self.ports.is_out[port as usize] as usize;
-        let free = self.free[side].len();
-        let along_list = length.min(CHOICES * self.count[side] / free.max(1));
-        if !self.pairs.is_empty() && 2 * free < along_list && self.patience > 0 {
-            // A lookup of a pair takes about as long as two entries of a list.
-            self.patience = self.patience.saturating_sub(2 * free);
-            self.among_free(port, side)
-        } else {
-            self.along_list(port)
+    fn run(mut self, limit: u64) -> Option<Vec<u64>> {
+        let mut freed: Vec<u32> = (0..self.left.len() as u32).collect();
+        let mut now = 0;
+        loop {
+            if self.is_paced && lags(now, limit, self.left_in_all, self.all) {
+                return None;
+            }
+            freed.sort_unstable_by_key(|&p| (Reverse(self.left[p as usize]), p));
+            if freed.first().is_some_and(|&p| now + self.left[p as usize] >= limit) {
+                return None;
+            }
+            for &port in &freed {
+                if self.is_free[port as usize]
+                    && let Some(transfer) = self.choose(port)
+                {
+                    self.begin(transfer, now);
+                }
+            }
+            freed.clear();
+            match self.under_way.peek() {
+                Some(&Reverse((time, _))) => {
+                    now = time;
+                    self.end(now, &mut freed);
+                }
+                // See the note on patience.
+                None => {
+                    freed.extend((0..self.left.len() as u32).filter(|&p| self.left[p as usize] > 0));
+                    if freed.is_empty() {
+                        return Some(self.start);
+                    }
+                    self.multicast_first = false;
+                }
+            }
         }
     }
 
-    fn along_list(&mut self, port: u32) -> Option<u32> {
-        let (mut best, mut found, mut stale, mut looks) = (Best::default(), 0, 0, 0);
+    /// Ends the transfers that end at a cycle, and adds their ports that still have work to `freed`.
+    fn end(&mut self, now: u64, freed: &mut Vec<u32>) {
+        while let Some(&Reverse((time, transfer))) = self.under_way.peek()
+            && time == now
+        {
+            self.under_way.pop();
+            for &port in self.ports.holds(transfer as usize) {
+                if self.left[port as usize] > 0 {
+                    self.set_free(port, true);
+                    freed.push(port);
+                }
+            }
+        }
+    }
+
+    /// Returns the transfer that a free port starts now, or `None` if there is none.
+    fn choose(&mut self, port: u32) -> Option<u32> {
+        let mut best = Best::default();
+        self.among_free(port, &mut best);
+        self.lists.drop_first(port, &self.started);
+        if !self.lists.rest(port).is_empty() {
+            self.along_list(port, &mut best);
+        }
+        best.0.map(|k| k.3.0)
+    }
+
+    fn along_list(&mut self, port: u32, best: &mut Best) {
+        let (mut found, mut stale, mut looks) = (0, 0, 0);
         for entry in self.lists.rest(port) {
             if found == CHOICES || (looks >= LOOKS && (found > 0 || looks >= self.patience)) {
                 break;
             }
             looks += 1;
-            if self.place[entry.other as usize] == BUSY {
+            if !self.is_free[entry.other as usize] {
                 continue;
             }
             match self.started[entry.transfer as usize] {
                 true => stale += 1,
-                false => found += self.consider(entry.transfer, port, &mut best) as usize,
+                false => found += self.consider(entry.transfer, port, best) as usize,
             }
         }
         self.patience = self.patience.saturating_sub(looks);
         if stale > LOOKS / 2 {
             self.lists.drop_started(port, looks, &self.started);
         }
-        best.0.map(|k| k.3.0)
     }
 
-    fn among_free(&mut self, port: u32, side: usize) -> Option<u32> {
-        let mut best = Best::default();
-        for k in 0..self.free[side].len() {
-            let other = self.free[side][k];
-            let (out, into) = if side == 0 { (port, other) } else { (other, port) };
-            let range = self.pairs.waiting(out, into, &self.started);
-            for at in range {
-                let t = self.pairs.transfer(at);
-                // The first transfers of a pair are the longest; one that can start is enough.
-                if !self.started[t as usize] && self.consider(t, port, &mut best) {
-                    break;
-                }
-            }
+    /// Considers the transfers to one receiver that a port could start, if they are in pairs.
+    fn among_free(&self, port: u32, best: &mut Best) {
+        let Some(pairs) = &self.pairs else { return };
+        let waits = |p: u32| self.multicast_first && self.multicasts[p as usize] > 0;
+        if waits(port) {
+            return;
         }
-        best.0.map(|k| k.3.0)
+        let side = self.ports.is_out[port as usize] as usize;
+        let key = |other: u32, left: u64| {
+            let first = if side == 1 { pairs.first(port, other) } else { pairs.first(other, port) };
+            (left, 2, Reverse(self.ports.skew[first as usize]), Reverse(first))
+        };
+        // The transfer of a pair is looked up only if ports have equally much left.
+        let (mut most, mut partner, mut of_partner) = (0, None, None);
+        pairs.each_partner(side, port, |other| {
+            let left = self.left[other as usize];
+            if left < most || waits(other) {
+                return;
+            }
+            if let (Some(last), true) = (partner, left == most) {
+                let known: Key = of_partner.unwrap_or_else(|| key(last, most));
+                let new = key(other, left);
+                of_partner = Some(known.max(new));
+                partner = Some(if new > known { other } else { last });
+            } else {
+                (most, partner, of_partner) = (left, Some(other), None);
+            }
+        });
+        if let Some(partner) = partner {
+            best.0 = best.0.max(Some(of_partner.unwrap_or_else(|| key(partner, most))));
+        }
     }
 
     /// Makes a waiting transfer the best one if it is better. Returns `false` if it cannot start now.
@@ -186,7 +229,7 @@ impl<'a> GreedyState<'a> {
         let mut most = 0;
         for &hold in holds {
             let p = hold as usize;
-            if self.place[p] == BUSY || (alone && self.multicasts[p] > 0) {
+            if !self.is_free[p] || (alone && self.multicasts[p] > 0) {
                 return false;
             }
             if hold != port {
@@ -201,23 +244,66 @@ impl<'a> GreedyState<'a> {
     fn begin(&mut self, transfer: u32, now: u64) {
         let t = transfer as usize;
         (self.start[t], self.started[t]) = (now, true);
+        let is_multicast = self.ports.is_multicast(t);
         for &port in self.ports.holds(t) {
-            let p = port as usize;
-            let free = &mut self.free[self.ports.is_out[p] as usize];
-            free.swap_remove(self.place[p] as usize);
-            if let Some(&moved) = free.get(self.place[p] as usize) {
-                self.place[moved as usize] = self.place[p];
+            self.set_free(port, false);
+            self.left[port as usize] -= self.ports.cycles[t];
+            self.left_in_all -= self.ports.cycles[t];
+            self.multicasts[port as usize] -= is_multicast as u32;
+        }
+        if let Some(pairs) = self.pairs.as_mut().filter(|_| !is_multicast) {
+            pairs.start(self.ports.holds(t));
+        }
+        self.under_way.push(Reverse((now + self.ports.cycles[t], transfer)));
+    }
+
+    fn set_free(&mut self, port: u32, is_free: bool) {
+        self.is_free[port as usize] = is_free;
+        if let Some(pairs) = &mut self.pairs {
+            pairs.set_free(self.ports.is_out[port as usize] as usize, port, is_free);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ports::Jobs;
+    use super::*;
+
+    /// Returns jobs among a few tiles, so that each tile has a long list. Every third job is a multicast if asked.
+    fn jobs(multicasts: bool) -> Ports {
+        let mut jobs = Jobs::default();
+        for k in 0..900u32 {
+            let (from, to) = (k * 5 % 6, k / 6 % 6);
+            let others = (1..6).map(|d| (from + d) % 6).filter(|&t| t == to || (multicasts && k % 3 == 0 && t != 2));
+            let mut others: Vec<u32> = others.collect();
+            others.sort_unstable();
+            jobs.add(k, 0..1 + k % 7, from, (0..).zip(others));
+        }
+        Ports::new(&jobs, &girder_machine::builtin("small").unwrap().resized(1, 6))
+    }
+
+    #[test]
+    fn every_job_starts_even_without_patience() {
+        for (multicasts, multicast_first, patience) in
+            [false, true].into_iter().flat_map(|m| [(m, false, 0), (m, true, 0), (m, true, 100), (m, false, 3000)])
+        {
+            let ports = jobs(multicasts);
+            let start = GreedyState::new(&ports, multicast_first, patience).run(u64::MAX).unwrap();
+            let mut busy: Vec<(u32, u64, u64)> = vec![];
+            for (t, &start) in start.iter().enumerate() {
+                busy.extend(ports.holds(t).iter().map(|&p| (p, start, start + ports.cycles[t])));
             }
-            self.place[p] = BUSY;
-            self.left[p] -= self.ports.cycles[t];
-            self.multicasts[p] -= self.ports.is_multicast(t) as u32;
-            self.busy.push(Reverse((now + self.ports.cycles[t], port)));
+            busy.sort_unstable();
+            assert!(busy.windows(2).all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1), "{multicasts} {multicast_first}");
         }
     }
 
-    fn release(&mut self, port: u32) {
-        let free = &mut self.free[self.ports.is_out[port as usize] as usize];
-        self.place[port as usize] = free.len() as u32;
-        free.push(port);
+    #[test]
+    fn a_schedule_that_reaches_the_limit_is_given_up() {
+        let ports = jobs(true);
+        let end = ports.end(&greedy(&ports, false, u64::MAX).unwrap());
+        assert_eq!(greedy(&ports, false, end + 1).map(|start| ports.end(&start)), Some(end));
+        assert_eq!(greedy(&ports, false, ports.bound()), None);
     }
 }

@@ -11,6 +11,7 @@
 //! Invariant: every receiver gets each transfer once and one at a time, and a sender sends one at a time. Work is
 //! bounded by [`LOOKS`].
 
+use super::effort::{MANY, lags};
 use super::ports::{Jobs, Ports};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,18 +21,19 @@ use std::collections::BinaryHeap;
 const LOOKS: (usize, usize) = (1 << 22, 64);
 
 /// Returns jobs for the receivers that come together, and their starts. Returns `None` if transfers move at the rate of
-/// pairs, if the search takes too long, or if the schedule is longer than `limit`.
+/// pairs, if the search takes too long, or if the schedule does not end before `limit`, or hardly can (`lags`).
 pub(super) fn joining(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<(Jobs, Vec<u64>)> {
     if jobs.list.iter().any(|job| job.paired) {
         return None;
     }
     let mut state = JoiningState::new(jobs, ports);
-    state.cycle(0)?;
+    state.cycle(0, limit)?;
+    let all = state.left_to_receive;
     while let Some(now) = state.release() {
-        if now >= limit {
+        if jobs.to.len() >= MANY && lags(now, limit, state.left_to_receive, all) {
             return None;
         }
-        state.cycle(now)?;
+        state.cycle(now, limit)?;
     }
     Some(state.finish())
 }
@@ -44,6 +46,8 @@ struct JoiningState<'a> {
     needs: Vec<Vec<(u32, u32)>>,
     /// For each port, the cycles left to receive; or to send, if nothing is sent twice.
     left: Vec<u64>,
+    /// The cycles left to receive, in all.
+    left_to_receive: u64,
     /// For each job, the number of receivers that still need it.
     waiting: Vec<u32>,
     /// For each sending port, the cycle from which it is free.
@@ -67,6 +71,7 @@ impl<'a> JoiningState<'a> {
             ports,
             needs: vec![vec![]; n],
             left: ports.load.clone(),
+            left_to_receive: ports.load.iter().zip(&ports.is_out).filter(|p| !p.1).map(|p| p.0).sum(),
             waiting: vec![],
             free_at: vec![0; n],
             sends: vec![u32::MAX; n],
@@ -98,10 +103,14 @@ impl<'a> JoiningState<'a> {
         Some(now)
     }
 
-    /// Starts transfers at a cycle. Returns `None` if the search takes too long.
-    fn cycle(&mut self, now: u64) -> Option<()> {
+    /// Starts transfers at a cycle. Returns `None` if the search takes too long, or if a receiver cannot end before
+    /// `limit`.
+    fn cycle(&mut self, now: u64, limit: u64) -> Option<()> {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable_by_key(|&p| (Reverse(self.left[p as usize]), p));
+        if free.first().map_or(now, |&p| now + self.left[p as usize]) >= limit {
+            return None;
+        }
         for port in free {
             self.looks = self.looks.checked_sub(self.needs[port as usize].len())?;
             match self.choose(port, now) {
@@ -135,6 +144,7 @@ impl<'a> JoiningState<'a> {
         self.sends[out as usize] = job;
         self.free_at[out as usize] = end;
         self.left[port as usize] -= cycles;
+        self.left_to_receive -= cycles;
         self.waiting[job as usize] -= 1;
         if self.waiting[job as usize] == 0 {
             self.left[out as usize] -= cycles;

@@ -291,11 +291,17 @@ impl OpenShop<'_> {
 
     /// Returns the starts of transfers from one sender to one port each, and how long they take.
     fn schedule(&self, ports: Ports) -> (Vec<u64>, u64) {
-        let methods: [fn(&Ports) -> Vec<u64>; 3] = [rounds, colours::whole, |ports| greedy(ports, false)];
+        type Method = fn(&Ports, u64) -> Option<Vec<u64>>;
+        let methods: [Method; 3] = [
+            |ports, _| Some(rounds(ports)),
+            |ports, _| Some(colours::whole(ports)),
+            |ports, limit| greedy(ports, false, limit),
+        ];
         let mut best = (vec![], u64::MAX);
         for method in methods {
-            if best.1 as f64 > ports.bound() as f64 * GOOD {
-                let start = method(&ports);
+            if best.1 as f64 > ports.bound() as f64 * GOOD
+                && let Some(start) = method(&ports, best.1)
+            {
                 let end = ports.end(&start);
                 best = if end < best.1 { (start, end) } else { best };
             }

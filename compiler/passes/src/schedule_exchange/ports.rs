@@ -87,6 +87,12 @@ impl Jobs {
         }
     }
 
+    /// Returns whether few receipts are those of multicasts, so that it matters little when receivers join them.
+    pub fn have_few_multicasts(&self) -> bool {
+        let several = (0..self.list.len()).map(|k| self.receivers(k).len()).filter(|&n| n > 1);
+        8 * several.sum::<usize>() < self.to.len()
+    }
+
     /// Returns the first tile of the processor.
     pub fn base(&self, machine: &Machine) -> u32 {
         self.from.first().map_or(0, |&t| machine.ipu_of(t) * machine.chip.tiles)

@@ -27,15 +27,17 @@ pub(super) struct Entry {
 type Keyed = (Reverse<u64>, u32, u32, u32);
 
 impl Lists {
-    pub fn new(ports: &Ports) -> Lists {
+    /// Returns the lists of some transfers.
+    pub fn new(ports: &Ports, is_listed: impl Fn(usize) -> bool) -> Lists {
         let n = ports.load.len();
         let mut first = vec![0u32; n + 1];
-        (0..ports.len()).flat_map(|t| ports.holds(t)).for_each(|&p| first[p as usize + 1] += 1);
+        let listed = || (0..ports.len()).filter(|&t| is_listed(t));
+        listed().flat_map(|t| ports.holds(t)).for_each(|&p| first[p as usize + 1] += 1);
         (1..=n).for_each(|p| first[p] += first[p - 1]);
         let mut keyed: Vec<Keyed> = vec![(Reverse(0), 0, 0, 0); first[n] as usize];
         first.pop();
         let mut end = first.clone();
-        for t in 0..ports.len() {
+        for t in listed() {
             let holds = ports.holds(t);
             let others = holds[1..].iter().map(|&p| ports.load[p as usize]).max().unwrap_or(0);
             let load = ports.load[holds[0] as usize];
@@ -56,24 +58,15 @@ impl Lists {
         self.first[port as usize] as usize..self.end[port as usize] as usize
     }
 
-    /// Returns the length of the longest list.
-    pub fn longest(&self) -> usize {
-        (0..self.end.len() as u32).map(|p| self.range(p).len()).max().unwrap_or(0)
-    }
-
     /// Returns what is left of a port's list.
     pub fn rest(&self, port: u32) -> &[Entry] {
         &self.entries[self.range(port)]
     }
 
-    /// Drops started transfers at the front of a port's list, up to the first that has not started. Returns the number
-    /// of entries that are left.
-    pub fn drop_first(&mut self, port: u32, started: &[bool]) -> usize {
-        let rest = self.rest(port);
-        let dropped = rest.iter().take_while(|e| started[e.transfer as usize]).count();
-        let left = rest.len() - dropped;
+    /// Drops started transfers at the front of a port's list, up to the first that has not started.
+    pub fn drop_first(&mut self, port: u32, started: &[bool]) {
+        let dropped = self.rest(port).iter().take_while(|e| started[e.transfer as usize]).count();
         self.first[port as usize] += dropped as u32;
-        left
     }
 
     /// Drops all started transfers among the first `looks` of a port's list: the others move back.
