@@ -210,12 +210,42 @@ impl Program {
         self.try_compile(modes).unwrap_or_else(|failure| panic!("{} does not compile\n{failure}", self.path))
     }
 
-    /// Compiles it and runs it in all modes on one to three threads.
+    /// Compiles it and runs it in all modes on one to three threads, and the graph before all passes too.
     ///
     /// # Panics
     /// If it does not compile, or two outcomes differ.
     pub fn run_everywhere(&self) -> Outcome {
-        self.compile(&MODES).run_everywhere()
+        let outcome = self.compile(&MODES).run_everywhere();
+        self.agrees_with_elaborated(&outcome);
+        outcome
+    }
+
+    /// Checks an outcome against that of the graph before all passes, in mode `interpret`.
+    ///
+    /// # Panics
+    /// If they differ.
+    pub fn agrees_with_elaborated(&self, outcome: &Outcome) {
+        let (mut compilation, root) = self.open();
+        let Ok(AnyStage::Graph(graph)) = compilation.stage(root, After::ELABORATE) else {
+            panic!("{} does not elaborate", self.path)
+        };
+        let session = &compilation.options.session;
+        let engine = Engine::interpret(&graph, self.machine.chip.workers, session);
+        let Ok(mut engine) = engine else { return };
+        let mut recorder = Recorder::new(&graph, &self.streams);
+        let failed = engine.run(entry(&graph), &mut recorder).err();
+        let mut before = recorder.outcome;
+        assert_eq!(failed.is_some(), outcome.failure.is_some(), "{}: passes change a failure: {failed:?}", self.path);
+        assert_eq!(before.prints, outcome.prints, "{}: passes change what is printed", self.path);
+        assert_eq!(before.packets, outcome.packets, "{}: passes change what is sent", self.path);
+        if failed.is_none() {
+            for (id, var) in graph.vars.iter().filter(|(_, v)| v.is_persistent()) {
+                before.keep(var, engine.get(id).unwrap_or_else(|e| panic!("{}: {e}", var.name)));
+            }
+            for (name, array) in &before.variables {
+                assert_eq!(array, outcome.array(name), "{}: passes change `{name}`", self.path);
+            }
+        }
     }
 }
 

@@ -17,9 +17,12 @@ use std::process::ExitCode;
 const LEAST: usize = 10;
 
 /// The items of a printed stage that show the decisions of a pass, by their first words; all of them if there are none.
-const SHOWN: [(&str, &[&str]); 8] = [
+const SHOWN: [(&str, &[&str]); 11] = [
     ("elaborate", &[]),
     ("promote-temporaries", &["var", "param", "const", "temp"]),
+    ("remove-dead-steps", &["temp", "compute", "copy", "program"]),
+    ("fuse-elementwise", &["codelet", "temp", "compute", "copy", "program"]),
+    ("merge-compute-sets", &["compute", "program"]),
     ("merge-copies", &["copy", "program"]),
     ("place-tiles", &["var", "param", "const", "temp", "compute"]),
     ("check-races", &["nothing"]),

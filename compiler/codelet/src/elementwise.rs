@@ -11,6 +11,7 @@ use girder_ir::ids::{ExprId, FieldId, LocalId, SizeId};
 use smallvec::SmallVec;
 
 /// A nest of loops around statements on single elements.
+#[derive(Clone)]
 pub struct Elementwise<'g> {
     /// Trip count of each loop, the outermost first.
     pub extents: Vec<u64>,
@@ -18,11 +19,12 @@ pub struct Elementwise<'g> {
     pub statements: &'g StmtBlock,
     /// The fields that the statements use.
     pub uses: Vec<FieldUse>,
-    /// The sizes that the statements name.
-    pub sizes: Vec<SizeId>,
+    /// The sizes that the statements name, with their values.
+    pub sizes: Vec<(SizeId, i64)>,
 }
 
 /// How the statements use a field.
+#[derive(Clone)]
 pub struct FieldUse {
     /// The field.
     pub field: FieldId,
@@ -57,7 +59,8 @@ impl<'g> Elementwise<'g> {
         }
         let mut visit = Visitor { codelet, vars, uses: Vec::new(), sizes: Vec::new() };
         let fits = statements.iter().all(|s| visit.statement(s, true));
-        fits.then_some(Elementwise { extents, statements, uses: visit.uses, sizes: visit.sizes })
+        let named = visit.sizes.iter().map(|&size| (size, sizes.sizes[size]));
+        fits.then(|| Elementwise { extents, statements, uses: visit.uses, sizes: named.collect() })
     }
 }
 

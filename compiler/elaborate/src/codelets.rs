@@ -245,10 +245,22 @@ impl Elaborator<'_> {
                 (name, tidy(&self.edited(node.span, edits), self.session), calls)
             }
         };
-        for (m, i) in calls {
+        let mut called = vec![];
+        for (m, i) in calls.into_iter().filter(|call| call.0 != self.modules.prelude) {
             self.print_item(m, i);
+            called.push(self.printed_name(m, i));
         }
-        self.graph.items.push(CodeletItem { name, text: text.into() });
+        self.graph.items.push(CodeletItem { name, text: text.into(), calls: called });
+    }
+
+    /// Returns the name under which [`print_item`](Self::print_item) adds an item.
+    fn printed_name(&self, module: ModuleRef, item: usize) -> SmolStr {
+        let generated = (module.0 as usize).checked_sub(self.modules.count());
+        match generated.map(|k| &self.codelets.generated[k]) {
+            Some(Generated::Codelet { tree, .. }) => item_name(&tree.items[item]),
+            Some(Generated::Closure(Closed { name, .. })) => name.clone(),
+            None => self.modules.qualified(module, &item_name(&self.names().tree(module).items[item])),
+        }
     }
 
     /// Returns the text of a span with some parts replaced.

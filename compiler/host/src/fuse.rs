@@ -1,35 +1,26 @@
-//! Fuses consecutive elementwise steps: their codelets become one codelet, whose loop loads each element once, passes
-//! values on in registers, and stores only what another step may read.
+//! Fuses elementwise units of neighbouring steps: their codelets become one codelet, whose loop loads each element
+//! once, passes values on in registers, and stores only what another step may read.
 //!
-//! - `space` and `map` describe a step as a function of the elements at each iteration of a box, whatever its vertices
-//!   are; `girder_codelet::elementwise` recognises the codelets.
-//! - `lifetimes` finds the steps between which a variable is used.
-//! - `chain` decides which steps are fused and which elements are in memory (see the note on fused maps).
-//! - `codelet` builds the codelet; `signature` is its key.
+//! `girder_fusion` recognises the steps and builds the codelets.
 //!
 //! A row of a fused step has a length that suits the host, independently of the vertices of the modelled program.
 //!
 //! Invariant: fused steps cannot fail, and leave all memory that other code reads as the separate steps would.
 
-mod space;
-mod map;
-pub(crate) mod lifetimes;
-mod chain;
-pub(crate) mod signature;
-mod codelet;
-
 use crate::error::HostError;
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelId, KernelSet, RowLines};
-use chain::{Chain, MOST_ITERATIONS, MemorySlots};
-use codelet::{codelet, signature};
-use cranelift_entity::SecondaryMap;
+use crate::plan::units::{Accesses, SetParts, StepUnit, Unit};
+use girder_codelet::elementwise::Elementwise;
+use girder_codelet::interpret::FREE_ITERATIONS;
 use girder_codelet::kernel::Addressing;
 use girder_codelet::sizes::Shape;
-use girder_ir::ids::{FamilyId, StepId};
-use girder_ir::program::StepKind;
-use lifetimes::Lifetimes;
-use map::{Function, Map};
+use girder_fusion::chain::{Chain, MemorySlots};
+use girder_fusion::codelet::{codelet, signature};
+use girder_fusion::map::{AddressedGraph, Function, Map};
+use girder_fusion::signature::LoopLength;
+use girder_ir::ids::FamilyId;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Iterations of a row of a long space.
@@ -38,12 +29,13 @@ const ROW: u64 = 2048;
 const FEWEST_ROWS: u64 = 16;
 /// Rows begin at a multiple of this many iterations, so that they are cut into the same vectors as one long row.
 const VECTOR: u64 = 16;
+/// Maximal number of iterations of a row: such loops are not counted (see the note on iterations in
+/// `girder_codelet::interpret`).
+const MOST_ITERATIONS: u64 = FREE_ITERATIONS;
 
-/// Consecutive steps that run as one.
+/// Units that run as one map.
 #[derive(Clone, Debug)]
 pub struct FusedSteps {
-    /// The number of steps.
-    pub steps: usize,
     /// A family of one of the steps.
     pub family: FamilyId,
     /// Bits of the constants.
@@ -67,58 +59,82 @@ pub struct FusedRows {
     pub elements: u64,
 }
 
-/// Finds the steps of a graph to fuse, keyed by the first of them, and requests their kernels.
-pub(crate) fn fuse_steps<'g>(
+/// Finds chains of units.
+pub(crate) struct Fuser<'g, 'a> {
     graph: HostedGraph<'g>,
-    kernels: &mut KernelSet<'g>,
-) -> Result<SecondaryMap<StepId, Option<FusedSteps>>, HostError> {
-    let lifetimes = Lifetimes::of(&graph);
-    let mut fused = SecondaryMap::new();
-    for step in graph.graph.steps.values() {
-        let StepKind::Seq(steps) = &step.kind else { continue };
-        if steps.len() < 2 {
-            continue;
+    parts: &'a SetParts,
+    accesses: &'a Accesses,
+    maps: FxHashMap<Unit, Option<Map<'g>>>,
+}
+
+impl<'g, 'a> Fuser<'g, 'a> {
+    /// Creates a table without maps.
+    pub fn new(graph: HostedGraph<'g>, parts: &'a SetParts, accesses: &'a Accesses) -> Fuser<'g, 'a> {
+        Fuser { graph, parts, accesses, maps: FxHashMap::default() }
+    }
+
+    /// Returns the longest chain of units from the first one on, by their positions. A single unit is a chain only if its
+    /// vertices are boxes of several shapes, which then become rows; `None` otherwise.
+    pub fn longest(
+        &mut self,
+        kernels: &mut KernelSet<'g>,
+        units: &[StepUnit],
+    ) -> Result<Option<(Vec<usize>, FusedSteps)>, HostError> {
+        let Some(first) = self.map(kernels, units[0].unit)? else { return Ok(None) };
+        let mut chain = Chain::new(&first);
+        let mut taken = vec![0];
+        let mut between: Vec<Unit> = vec![];
+        let mut best: Option<(Chain<'g>, MemorySlots, Vec<usize>)> = None;
+        let several = matches!(units[0].unit, Unit::Vertices(part) if self.parts.parts[part].families.len() > 1);
+        if several {
+            let inside = |var| !self.graph.vars[var].is_persistent() && self.accesses.is_within(var, &units[..1]);
+            let memory = chain.memory_slots(inside).filter(|memory| chain.computes() && is_rows(memory));
+            best = memory.map(|memory| (chain.clone(), memory, taken.clone()));
         }
-        let maps = steps.iter().map(|&s| map(graph, kernels, s)).collect::<Result<Vec<_>, _>>()?;
-        let mut at = 0;
-        while at < steps.len() {
-            let found = longest(graph, &lifetimes, &steps[at..], &maps[at..]);
-            let taken = found.as_ref().map_or(1, |(chain, _)| chain.maps.len());
-            if let Some((chain, memory)) = found {
-                fused[steps[at]] = fused_steps(graph, kernels, &chain, &memory)?;
+        for (at, unit) in units.iter().enumerate().skip(1) {
+            let map = self.map(kernels, unit.unit)?;
+            let moves = || between.iter().all(|other| self.accesses.are_independent(unit.unit, *other));
+            if !map.is_some_and(|map| moves() && chain.take(&map)) {
+                between.push(unit.unit);
+                continue;
             }
-            at += taken;
+            taken.push(at);
+            let of_chain: Vec<StepUnit> = taken.iter().map(|&at| units[at]).collect();
+            let inside = |var| !self.graph.vars[var].is_persistent() && self.accesses.is_within(var, &of_chain);
+            let memory = chain.memory_slots(inside).filter(|memory| chain.computes() && is_rows(memory));
+            best = memory.map(|memory| (chain.clone(), memory, taken.clone())).or(best);
         }
+        let Some((chain, memory, taken)) = best else { return Ok(None) };
+        Ok(fused_steps(self.graph, kernels, &chain, &memory)?.map(|fused| (taken, fused)))
     }
-    Ok(fused)
+
+    /// Returns a unit as a map, or `None` if it is not a map.
+    fn map(&mut self, kernels: &mut KernelSet<'g>, unit: Unit) -> Result<Option<Map<'g>>, HostError> {
+        if let Some(known) = self.maps.get(&unit) {
+            return Ok(known.clone());
+        }
+        let graph = self.graph;
+        let addressed = AddressedGraph { graph: graph.graph, offsets: &graph.layout.offsets };
+        let map = match unit {
+            Unit::Vertices(part) => Map::of_families(addressed, &self.parts.parts[part].families, |family| {
+                let Some(shaped) = kernels.shaped(family)? else { return Ok(None) };
+                let (sizes, facts) = kernels.known(shaped);
+                Ok(Elementwise::of(&graph.graph.codelets[family.codelet], sizes, facts))
+            })?,
+            Unit::Copy(copy) => Map::of_copy(addressed, copy),
+        };
+        self.maps.insert(unit, map.clone());
+        Ok(map)
+    }
 }
 
-/// Returns a step as a map, or `None` if it is not a map.
-fn map<'g>(graph: HostedGraph<'g>, kernels: &mut KernelSet<'g>, step: StepId) -> Result<Option<Map<'g>>, HostError> {
-    match graph.steps[step].kind {
-        StepKind::Execute(set) => Map::of_set(graph, kernels, set),
-        StepKind::Copy(copy) => Ok(Map::of_copy(graph, copy)),
-        _ => Ok(None),
+/// Returns whether the iterations are one row, or rows that are not too long.
+fn is_rows(memory: &MemorySlots) -> bool {
+    match &memory.space.extents[..] {
+        [] | [_] => true,
+        [_, inner] => *inner <= MOST_ITERATIONS,
+        _ => false,
     }
-}
-
-/// Returns the longest chain of steps from the first one on, or `None` if it has fewer than two.
-fn longest<'g>(
-    graph: HostedGraph<'_>,
-    lifetimes: &Lifetimes,
-    steps: &[StepId],
-    maps: &[Option<Map<'g>>],
-) -> Option<(Chain<'g>, MemorySlots)> {
-    let mut chain = Chain::new(maps[0].as_ref()?);
-    let mut best = None;
-    for (step, map) in steps.iter().zip(maps).skip(1) {
-        if !map.as_ref().is_some_and(|map| chain.take(map)) {
-            break;
-        }
-        let memory = chain.memory_slots(&graph, lifetimes, steps[0], *step).filter(|_| chain.computes());
-        best = memory.map(|memory| (chain.clone(), memory)).or(best);
-    }
-    best
 }
 
 /// Plans the execution of a chain. Returns `None` if it has no vertex.
@@ -134,7 +150,9 @@ fn fused_steps(
     let outer: Vec<i64> = accesses.iter().map(|a| if a.strides.len() > 1 { a.strides[0] } else { 0 }).collect();
     let along = |iterations: u64| inner.iter().map(|s| s * iterations as i64).collect::<Vec<_>>();
     let mut rows_of = |first: u64, count: u64, length: u64, step: Vec<i64>| {
-        let signature = signature(chain, memory, length);
+        let along = inner.iter().map(|&s| if s == 0 { SmallVec::new() } else { SmallVec::from_slice(&[0]) });
+        let loops = SmallVec::from_slice(&[LoopLength::Fixed(length)]);
+        let signature = signature(chain, memory, loops, along);
         let shapes = inner.iter().map(|&s| if s == 0 { Shape::new() } else { Shape::from_slice(&[length]) });
         let shaped = kernels.fused(signature.clone(), || codelet(&signature, &graph, chain), shapes.collect())?;
         let strides = inner.iter().map(|&s| if s == 0 { SmallVec::new() } else { SmallVec::from_slice(&[s]) });
@@ -161,7 +179,7 @@ fn fused_steps(
         Function::Copy(_) => &[],
     });
     let consts = consts.map(|(_, value)| value.bits).collect();
-    Ok(Some(FusedSteps { steps: chain.maps.len(), family, consts, rows }))
+    Ok(Some(FusedSteps { family, consts, rows }))
 }
 
 /// Returns the length of a row of a space of `all` iterations: a multiple of the iterations of a vertex, so that rows
@@ -180,6 +198,3 @@ fn lcm(a: u64, b: u64) -> Option<u64> {
     }
     (a / x).checked_mul(b)
 }
-
-#[cfg(test)]
-mod tests;

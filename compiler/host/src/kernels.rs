@@ -5,7 +5,6 @@
 //! on hashes.
 
 use crate::error::HostError;
-use crate::fuse::signature::FusedSignature;
 use crate::rewrite::{Rewritten, rewrite};
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::{CountedBlocks, Points};
@@ -13,6 +12,7 @@ use girder_codelet::facts::{Cover, Facts, facts, facts_on};
 use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec, KernelTarget, Lines};
 use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
 use girder_codelet::vertices;
+use girder_fusion::signature::FusedSignature;
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;

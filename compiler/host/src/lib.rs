@@ -5,10 +5,9 @@
 //! ```
 //!
 //! - [`plan()`] makes a [`HostPlan`]: a table that an engine executes, and that [`HostPlan::print`] shows.
-//! - `products` finds matrix products, `windows` joins vertices with adjacent fields, `fuse` makes one step of
-//!   consecutive elementwise steps, `kernels` collects the kernels that all of them need.
+//! - `products` finds matrix products, `windows` joins vertices with adjacent fields, `fuse` makes one task of
+//!   elementwise steps, `kernels` collects the kernels that all of them need.
 //! - [`rewrite()`] makes codelets that compile to faster code; [`KernelTable::spec`] returns rewritten ones.
-//! - [`strides`] has closed forms of fields, which plans and engines share.
 //!
 //! The addresses in a plan are those of a [`HostLayout`](girder_ir::layout::HostLayout), which depends on the graph
 //! alone. Threads, cache blocks and memory belong to the engine.
@@ -22,14 +21,16 @@ mod windows;
 mod fuse;
 mod kernels;
 mod rewrite;
-pub mod strides;
 mod hosted;
 mod error;
 
 pub use error::HostError;
 pub use fuse::{FusedRows, FusedSteps};
+pub use girder_fusion::strides;
 pub use hosted::HostedGraph;
 pub use kernels::{CodeletSource, HostKernel, KernelId, KernelSet, KernelTable, RowLines, ShapedId};
-pub use plan::{FamilyPlan, FieldAccess, HostPlan, Sequence, StepGroup, plan};
+pub use plan::{
+    FamilyPlan, FieldAccess, GroupRun, HostPlan, PartId, Sequence, SetPart, SetParts, StepUnit, Unit, UnitGroup, plan,
+};
 pub use products::{LinkedProduct, LinkedRow, MatrixLayout, MatrixProduct, ProductLink, ProductStart, SummedProducts};
 pub use rewrite::{Rewritten, rewrite};

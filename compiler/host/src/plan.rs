@@ -2,7 +2,7 @@
 //! memory.
 //!
 //! - `families` decides how the vertices of a family access their fields.
-//! - `sequences` lists the neighbouring steps that an engine may cut into cache blocks.
+//! - `units` divides compute sets into what runs as one task; `sequences` groups the units of neighbouring steps.
 //! - `print` shows a plan as text.
 //!
 //! Invariant: a plan depends on the graph, the layout of the variables, the counted blocks and the kernel target only.
@@ -11,23 +11,22 @@
 mod families;
 mod print;
 mod sequences;
+pub(crate) mod units;
 
 pub use families::{FamilyPlan, FieldAccess};
-pub use sequences::{Sequence, StepGroup};
+pub use sequences::{GroupRun, Sequence, UnitGroup};
+pub use units::{PartId, SetPart, SetParts, StepUnit, Unit};
 
 use crate::error::HostError;
-use crate::fuse::{FusedSteps, fuse_steps};
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelSet, KernelTable};
-use crate::products::{
-    LinkedProduct, MatrixProduct, SummedProducts, join, join_columns, linked_of, products_of, sum_products,
-};
+use crate::products::{LinkedProduct, MatrixProduct, join, join_columns, linked_of, products_of};
 use crate::windows::joined;
 use cranelift_entity::SecondaryMap;
 use families::{ScratchFamily, request_kernels};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::KernelTarget;
-use girder_ir::ids::{ComputeSetId, FamilyId, StepId};
+use girder_ir::ids::FamilyId;
 use girder_ir::layout::HostLayout;
 use sequences::sequences;
 
@@ -44,18 +43,15 @@ pub struct HostPlan {
     pub kernels: KernelTable,
     /// The plan of each family; `None` for families without vertices, and for products.
     pub families: SecondaryMap<FamilyId, Option<FamilyPlan>>,
-    /// The matrix products of each compute set, joined.
-    pub products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
-    /// The linked products of each compute set, joined.
-    pub linked: SecondaryMap<ComputeSetId, Vec<LinkedProduct>>,
+    /// The parts of all compute sets. Nothing is divided if blocks are counted.
+    pub parts: SetParts,
+    /// The matrix products of each part, joined.
+    pub products: SecondaryMap<PartId, Vec<MatrixProduct>>,
+    /// The linked products of each part, joined.
+    pub linked: SecondaryMap<PartId, Vec<LinkedProduct>>,
     /// The greatest number of iterations that a vertex in a linked product counts; it does not check a limit.
     pub iterations: u64,
-    /// Products with the step that adds them, keyed by the step of the products. There are none if blocks are counted.
-    pub summed: SecondaryMap<StepId, Option<SummedProducts>>,
-    /// Fused steps, keyed by the first of them. Nothing is fused if blocks are counted.
-    pub fused: SecondaryMap<StepId, Option<FusedSteps>>,
-    /// Neighbouring steps that may run block by block, in the order of the enclosing steps. There are none if blocks
-    /// are counted.
+    /// Neighbouring supersteps, in the order of the enclosing steps. There are none if blocks are counted.
     pub sequences: Vec<Sequence>,
 }
 
@@ -71,12 +67,14 @@ pub fn plan(
 ) -> Result<HostPlan, HostError> {
     let mut kernels = KernelSet::new(hosted.graph, counted);
     let mut families: SecondaryMap<FamilyId, Option<ScratchFamily>> = SecondaryMap::new();
-    let mut products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>> = SecondaryMap::new();
-    let mut linked: SecondaryMap<ComputeSetId, Vec<LinkedProduct>> = SecondaryMap::new();
+    let parts = SetParts::of(hosted.graph, counted.is_none());
+    let mut products: SecondaryMap<PartId, Vec<MatrixProduct>> = SecondaryMap::new();
+    let mut linked: SecondaryMap<PartId, Vec<LinkedProduct>> = SecondaryMap::new();
     let (mut scratch_bytes, mut iterations) = (0, 0);
-    for (set_id, set) in &hosted.graph.sets {
+    for set in hosted.graph.sets.keys() {
         let mut used = 0;
-        for &id in &set.families {
+        let of_set = parts.of_set(set).iter().flat_map(|&p| parts.parts[p].families.iter().map(move |&id| (p, id)));
+        for (part, id) in of_set {
             let family = &hosted.graph.families[id];
             let Some(shaped) = kernels.shaped(family)? else { continue };
             // Counters belong to single vertices, so vertices with counters are neither joined nor replaced by a
@@ -86,10 +84,10 @@ pub fn plan(
             } else {
                 let (sizes, facts) = kernels.known(shaped);
                 if let Some(of_family) = products_of(hosted, family, sizes, facts) {
-                    products[set_id].extend(of_family);
+                    products[part].extend(of_family);
                     continue;
                 }
-                if let Some(counted) = linked_of(hosted, family, (sizes, facts), &mut linked[set_id]) {
+                if let Some(counted) = linked_of(hosted, family, (sizes, facts), &mut linked[part]) {
                     iterations = iterations.max(counted);
                     continue;
                 }
@@ -105,31 +103,13 @@ pub fn plan(
     products.values_mut().for_each(|all| *all = join(std::mem::take(all)));
     linked.values_mut().for_each(|all| *all = join_columns(std::mem::take(all)));
     let var_bytes = hosted.layout.bytes.next_multiple_of(64);
-    let summed = match counted {
-        Some(_) => SecondaryMap::new(),
-        None => sum_products(hosted, &mut kernels, &products, &linked)?,
-    };
     let families = request_kernels(hosted.graph, &mut kernels, families, var_bytes + scratch_bytes);
-    let (fused, sequences) = match counted {
-        Some(_) => (SecondaryMap::new(), Vec::new()),
-        None => {
-            let fused = fuse_steps(hosted, &mut kernels)?;
-            let sequences = sequences(hosted.graph, &summed, &fused);
-            (fused, sequences)
-        }
+    let found = (products, linked);
+    let sequences = match counted {
+        Some(_) => Vec::new(),
+        None => sequences(hosted, &mut kernels, &parts, &found)?,
     };
+    let (products, linked) = found;
     let (layout, kernels) = (hosted.layout.clone(), kernels.finish(target));
-    Ok(HostPlan {
-        layout,
-        var_bytes,
-        scratch_bytes,
-        kernels,
-        families,
-        products,
-        linked,
-        iterations,
-        summed,
-        fused,
-        sequences,
-    })
+    Ok(HostPlan { layout, var_bytes, scratch_bytes, kernels, families, parts, products, linked, iterations, sequences })
 }

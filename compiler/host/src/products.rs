@@ -16,9 +16,9 @@ mod sums;
 mod linked_sums;
 
 use crate::hosted::HostedGraph;
-use crate::strides::field_strides;
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
+use girder_fusion::strides::field_strides;
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
@@ -28,7 +28,7 @@ pub(crate) use linked::{join_columns, linked_of};
 use recognise::{MatrixField, ProductBody};
 use std::ops::Range;
 pub use sums::SummedProducts;
-pub(crate) use sums::sum_products;
+pub(crate) use sums::summed;
 
 /// A matrix in the host's memory: the byte of element (0, 0), and bytes from row to row and from column to column. The
 /// stride of an axis of length 1 is 0.

@@ -9,11 +9,11 @@
 //! Invariant: the vertices of a joined family touch the same elements as those of the family, in the order in which
 //! each vertex touches its own.
 
-use crate::strides::field_strides;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::interpret::FREE_ITERATIONS;
 use girder_codelet::neighbours::{Motion, join};
 use girder_codelet::vertices::bind_family;
+use girder_fusion::strides::field_strides;
 use girder_ir::affine::Affine;
 use girder_ir::codelet::{Codelet, DimDecl, Dir};
 use girder_ir::family::{Const, Domain, Family, Field, FieldPart, Offset};

@@ -149,6 +149,13 @@ pub enum Dir {
     Const,
 }
 
+impl Dir {
+    /// Returns whether elements may be written.
+    pub fn writes(self) -> bool {
+        matches!(self, Dir::Out | Dir::InOut)
+    }
+}
+
 /// A field as the codelet declares it.
 #[derive(Clone, Debug)]
 pub struct FieldDecl {

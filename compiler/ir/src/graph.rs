@@ -50,6 +50,26 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Returns the families of a compute set by operation: those with one codelet that write the same variables, each
+    /// operation in the place of its first family. A compute set that several steps share has several.
+    pub fn operations(&self, set: ComputeSetId) -> Vec<Vec<FamilyId>> {
+        let mut operations: Vec<((SpecId, Vec<VarId>), Vec<FamilyId>)> = vec![];
+        for &id in &self.sets[set].families {
+            let family = &self.families[id];
+            let codelet = &self.codelets[family.codelet];
+            let written = family.fields.iter().filter(|f| codelet.fields[f.field].dir.writes());
+            let mut written: Vec<VarId> = written.flat_map(|f| &f.parts).map(|p| p.var).collect();
+            written.sort_unstable();
+            written.dedup();
+            let key = (family.codelet, written);
+            match operations.iter_mut().find(|o| o.0 == key) {
+                Some(operation) => operation.1.push(id),
+                None => operations.push((key, vec![id])),
+            }
+        }
+        operations.into_iter().map(|o| o.1).collect()
+    }
+
     /// Returns the indices of the loops that the user wrote around a vertex.
     pub fn index_of(&self, family: FamilyId, instance: u64) -> Vec<i64> {
         let domain = &self.families[family].domain;
@@ -114,6 +134,8 @@ pub struct CodeletItem {
     pub name: SmolStr,
     /// Formatted `.gir`.
     pub text: Arc<str>,
+    /// The items that it calls, by name; items of the prelude are left out.
+    pub calls: Vec<SmolStr>,
 }
 
 /// A set of vertices that run in parallel as one superstep.

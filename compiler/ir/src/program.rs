@@ -149,6 +149,46 @@ impl Step {
         }
     }
 
+    /// Returns the elements that the step itself accesses, without a compute set, a copy or the index of a loop.
+    pub fn view(&self) -> Option<&View> {
+        match &self.kind {
+            StepKind::While { cond: view, .. }
+            | StepKind::If { cond: view, .. }
+            | StepKind::Switch { on: view, .. }
+            | StepKind::Effect(
+                Effect::Print { value: view, .. }
+                | Effect::Abort { when: Some(view), .. }
+                | Effect::Read { into: view, .. }
+                | Effect::Write { from: view, .. }
+                | Effect::Undef { what: view },
+            ) => Some(view),
+            StepKind::Seq(_)
+            | StepKind::Par(_)
+            | StepKind::Execute(_)
+            | StepKind::Copy(_)
+            | StepKind::Repeat { .. }
+            | StepKind::Call(_)
+            | StepKind::Effect(Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync) => None,
+        }
+    }
+
+    /// Works like [`view`](Step::view), for replacing variables.
+    pub fn view_mut(&mut self) -> Option<&mut View> {
+        match &mut self.kind {
+            StepKind::While { cond: view, .. }
+            | StepKind::If { cond: view, .. }
+            | StepKind::Switch { on: view, .. }
+            | StepKind::Effect(
+                Effect::Print { value: view, .. }
+                | Effect::Abort { when: Some(view), .. }
+                | Effect::Read { into: view, .. }
+                | Effect::Write { from: view, .. }
+                | Effect::Undef { what: view },
+            ) => Some(view),
+            _ => None,
+        }
+    }
+
     /// Works like [`children`](Step::children), for replacing ids.
     pub fn children_mut(&mut self) -> Vec<&mut StepId> {
         match &mut self.kind {

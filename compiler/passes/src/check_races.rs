@@ -31,7 +31,7 @@ use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::{Placed, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
-pub(crate) use independence::{JoinedCopies, are_independent};
+pub(crate) use independence::{JoinedCopies, Touches, are_independent};
 use report::Reporter;
 use touch::{Touch, Who};
 

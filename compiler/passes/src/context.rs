@@ -10,8 +10,7 @@ use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The target machine, the session and the diagnostics of a compilation. Passes keep the families and codelets of its
-/// graph.
+/// The target machine, the session and the diagnostics of a compilation.
 pub struct PassContext<'a> {
     /// The target machine.
     pub machine: &'a Machine,
@@ -46,6 +45,11 @@ impl<'a> PassContext<'a> {
     /// Returns which `out` fields vertices write in full. This is found once in a compilation.
     pub(crate) fn covers(&mut self, graph: &Graph) -> Arc<Covers> {
         self.covers.get_or_insert_with(|| Arc::new(Covers::of(graph))).clone()
+    }
+
+    /// Forgets what is known about families, because a pass has changed them.
+    pub(crate) fn forget_families(&mut self) {
+        self.covers = None;
     }
 
     /// Returns the largest size of a memory block in bytes.

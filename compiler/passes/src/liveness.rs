@@ -34,7 +34,7 @@ use flow::{Flow, Summaries};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId, VarId};
 use girder_ir::program::{Effect, Step, StepKind};
-use leaves::Leaves;
+use leaves::{Effects, Leaves};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -84,23 +84,7 @@ impl Liveness {
     pub fn with(graph: &Graph, covers: &Covers) -> Liveness {
         let order = LivenessOrder::of(graph);
         let leaves = Leaves::of(graph, covers);
-        let coarse = Atoms::whole(graph);
-        let summaries = Summaries::of(graph, &order, &leaves.effects(&coarse));
-        let suspects: FxHashSet<VarId> = (graph.programs.keys())
-            .flat_map(|p| summaries.program_uses(p))
-            .map(|&a| coarse.owner(a))
-            .chain(undefined(graph))
-            .filter(|&v| leaves.writes_partly(graph, v))
-            .collect();
-        let (atoms, effects, summaries) = if suspects.is_empty() {
-            let effects = leaves.effects(&coarse);
-            (coarse, effects, summaries)
-        } else {
-            let atoms = Atoms::split(graph, &leaves, &suspects);
-            let effects = leaves.effects(&atoms);
-            let summaries = Summaries::of(graph, &order, &effects);
-            (atoms, effects, summaries)
-        };
+        let (atoms, effects, summaries) = analysed(graph, &order, &leaves);
         let (ranges, ended) = Flow::new(graph, &order, &atoms, &effects, &summaries).ranges();
         let exposed = exposed(graph, &leaves, &atoms, &summaries);
         let ended = ended.into_iter().map(|(undef, var)| Ended { undef, var, reader: leaves.reader(undef, var) });
@@ -110,6 +94,40 @@ impl Liveness {
     /// Returns the interval of points that covers some steps, including the points that the order adds for calls.
     pub fn hull(&self, steps: impl IntoIterator<Item = StepId>) -> Option<Range<u32>> {
         steps.into_iter().map(|s| self.order.occupied(s)).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+    }
+}
+
+/// Returns the steps that may be removed: `written` has the variables of which a step writes elements, and none of them
+/// holds a value that is needed after it. Other steps that may be removed need nothing.
+pub(crate) fn dead_steps(
+    graph: &Graph,
+    covers: &Covers,
+    written: impl Fn(StepId) -> Option<Vec<VarId>>,
+) -> Vec<StepId> {
+    let order = LivenessOrder::of(graph);
+    let leaves = Leaves::of(graph, covers);
+    let (atoms, effects, summaries) = analysed(graph, &order, &leaves);
+    Flow::new(graph, &order, &atoms, &effects, &summaries).dead(&written)
+}
+
+/// Returns the atoms of a graph, the effects of its leaves on them, and the summaries of its steps.
+fn analysed(graph: &Graph, order: &LivenessOrder, leaves: &Leaves) -> (Atoms, Effects, Summaries) {
+    let coarse = Atoms::whole(graph);
+    let summaries = Summaries::of(graph, order, &leaves.effects(&coarse));
+    let suspects: FxHashSet<VarId> = (graph.programs.keys())
+        .flat_map(|p| summaries.program_uses(p))
+        .map(|&a| coarse.owner(a))
+        .chain(undefined(graph))
+        .filter(|&v| leaves.writes_partly(graph, v))
+        .collect();
+    if suspects.is_empty() {
+        let effects = leaves.effects(&coarse);
+        (coarse, effects, summaries)
+    } else {
+        let atoms = Atoms::split(graph, &leaves, &suspects);
+        let effects = leaves.effects(&atoms);
+        let summaries = Summaries::of(graph, order, &effects);
+        (atoms, effects, summaries)
     }
 }
 

@@ -13,11 +13,14 @@
 
 use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
+use crate::fuse_elementwise::FuseElementwise;
+use crate::merge_compute_sets::MergeComputeSets;
 use crate::merge_copies::MergeCopies;
 use crate::pass::PassEntry;
 use crate::place_tiles::PlaceTiles;
 use crate::plan_transfers::PlanTransfers;
 use crate::promote_temporaries::PromoteTemporaries;
+use crate::remove_dead_steps::RemoveDeadSteps;
 use crate::schedule_exchange::ScheduleExchange;
 use crate::{PassContext, stage};
 use girder_ir::graph::Graph;
@@ -28,6 +31,9 @@ pub use stage::{AnyStage, Stage, Tables};
 /// Every pass, in order.
 pub const PASSES: &[PassEntry] = &[
     PassEntry::of::<PromoteTemporaries>(),
+    PassEntry::of::<RemoveDeadSteps>(),
+    PassEntry::of::<FuseElementwise>(),
+    PassEntry::of::<MergeComputeSets>(),
     PassEntry::of::<MergeCopies>(),
     PassEntry::of::<PlaceTiles>(),
     PassEntry::of::<CheckRaces>(),

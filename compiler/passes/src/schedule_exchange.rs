@@ -182,8 +182,8 @@ struct Found {
     end: u64,
 }
 
-/// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps. A schedule that
-/// does not end before `limit` need not be the shortest.
+/// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps. A schedule
+/// that does not end before `limit` need not be the shortest.
 fn best(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };

@@ -4,7 +4,8 @@
 //! elements do not have one stride per axis are fetched into scratch memory before a vertex and sent back after it.
 //! Matrix products are native, fused steps are one launch, copies are lists of moves.
 //!
-//! - `code` is a plan with its compiled kernels; `build` makes the tasks of its steps.
+//! - `code` is a plan with its compiled kernels; `build` makes the tasks of its units; `spans` lists the tasks of
+//!   neighbouring steps.
 //! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
 //!
 //! Invariant: every variable is at its offset of the host layout; scratch memory follows all variables, and the parts
@@ -12,6 +13,7 @@
 
 mod build;
 mod code;
+mod spans;
 
 pub use code::FastCode;
 
@@ -25,24 +27,24 @@ use crate::task::{Task, Tasks};
 use build::Build;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::CountedBlocks;
-use girder_host::{StepGroup, SummedProducts};
+use girder_host::{GroupRun, PartId, Unit};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
-use girder_ir::program::StepKind;
 use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
+use spans::{Span, TimedTask};
 
 /// The memory of mode `fast`.
 pub(crate) struct Fast<'e> {
     graph: &'e Graph,
     offsets: &'e [u64],
     pool: Pool<Tasks>,
-    sets: SecondaryMap<ComputeSetId, usize>,
+    sets: SecondaryMap<ComputeSetId, Vec<usize>>,
     copies: SecondaryMap<CopyId, usize>,
-    /// Steps that start a group which runs at once: the number of steps, and the task.
-    grouped: SecondaryMap<StepId, Option<(usize, usize)>>,
+    /// The spans of steps whose tasks are not those of one step after another, by their first step.
+    spans: SecondaryMap<StepId, Option<Span>>,
     counts: bool,
     counted: Counted,
 }
@@ -62,60 +64,73 @@ impl<'e> Fast<'e> {
         let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
         let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
         let build = Build { allocated, code, counting, bytes: arena.bytes() };
-        let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
-        for id in allocated.sets.keys() {
-            sets[id] = tasks.len();
-            tasks.push(build.set(id, threads)?);
+        let (mut copies, mut tasks) = (SecondaryMap::new(), Vec::new());
+        let mut parts: SecondaryMap<PartId, usize> = SecondaryMap::new();
+        let mut sets: SecondaryMap<ComputeSetId, Vec<usize>> = SecondaryMap::new();
+        for (id, part) in &code.plan.parts.parts {
+            parts[id] = tasks.len();
+            sets[part.set].push(tasks.len());
+            tasks.push(build.part(id, threads)?);
         }
         for id in allocated.copies.keys() {
             copies[id] = tasks.len();
             tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
         }
-        let mut grouped: SecondaryMap<StepId, Option<(usize, usize)>> = SecondaryMap::new();
-        for (step, summed) in code.plan.summed.iter() {
-            if let Some(summed) = summed {
-                grouped[step] = Some((SummedProducts::STEPS, tasks.len()));
-                tasks.push(build.summed(summed, threads)?);
-            }
-        }
-        for (step, fused) in code.plan.fused.iter() {
-            if let Some(fused) = fused {
-                grouped[step] = Some((fused.steps, tasks.len()));
-                tasks.push(build.fused(fused, threads)?);
-            }
-        }
+        let mut spans: SecondaryMap<StepId, Option<Span>> = SecondaryMap::new();
         for sequence in &code.plan.sequences {
-            let task = |step: StepId| match allocated.steps[step].kind {
-                StepKind::Execute(set) => Some(sets[set]),
-                StepKind::Copy(copy) => Some(copies[copy]),
-                _ => None,
-            };
-            let of_group = |g: &StepGroup| grouped[g.first].map(|(_, task)| task).or_else(|| task(g.first));
-            let run: Option<Vec<usize>> = sequence.iter().map(of_group).collect();
-            let run = run.ok_or_else(|| EngineError::Internal("a sequence has a step without a task".into()))?;
-            let mut groups = &sequence[..];
+            let mut run = Vec::with_capacity(sequence.groups.len());
+            for group in &sequence.groups {
+                run.push(match (&group.run, group.units.first().map(|u| u.unit)) {
+                    (GroupRun::Summed(summed), _) => {
+                        tasks.push(build.summed(summed, threads)?);
+                        tasks.len() - 1
+                    }
+                    (GroupRun::Fused(fused), _) => {
+                        tasks.push(build.fused(fused, threads)?);
+                        tasks.len() - 1
+                    }
+                    (GroupRun::Alone, Some(Unit::Vertices(part))) => parts[part],
+                    (GroupRun::Alone, Some(Unit::Copy(copy))) => copies[copy],
+                    (GroupRun::Alone, None) => return Err(EngineError::Internal("a group has no unit".into())),
+                });
+            }
+            let mut timed: Vec<TimedTask> = Vec::with_capacity(run.len());
+            let (mut groups, mut own) = (&sequence.groups[..], &run[..]);
             for (count, blocked) in block_tasks(&tasks, &run, threads.max(1), build.bytes)? {
                 let (taken, rest) = groups.split_at(count);
-                if let Some(task) = blocked {
-                    grouped[taken[0].first] = Some((taken.iter().map(|g| g.steps).sum(), tasks.len()));
-                    tasks.push(task);
+                let steps = taken.iter().flat_map(|g| &g.units).map(|u| u.step).collect();
+                let task = match blocked {
+                    Some(task) => {
+                        tasks.push(task);
+                        tasks.len() - 1
+                    }
+                    None => own[0],
+                };
+                timed.push(TimedTask { steps, task });
+                (groups, own) = (rest, &own[count..]);
+            }
+            for span in spans::spans(&sequence.steps, timed) {
+                if let Some(first) = span.first() {
+                    spans[first] = Some(span);
                 }
-                groups = rest;
             }
         }
         let tasks = Tasks::new(arena, tasks, workers, session);
         let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), counting.is_some());
-        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, grouped, counts, counted })
+        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, spans, counts, counted })
     }
 }
 
 impl Store for Fast<'_> {
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
-        self.pool.run(self.sets[set]);
-        if self.counts {
-            self.pool.work().gather(self.sets[set], &mut self.counted);
+        for &task in &self.sets[set] {
+            self.pool.run(task);
+            if self.counts {
+                self.pool.work().gather(task, &mut self.counted);
+            }
+            self.pool.work().outcome()?;
         }
-        self.pool.work().outcome()
+        Ok(())
     }
 
     fn counts(&self) -> &dyn Counts {
@@ -126,11 +141,13 @@ impl Store for Fast<'_> {
         self.pool.run(self.copies[copy]);
     }
 
-    fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
-        let Some((steps, task)) = self.grouped[first] else { return Ok(0) };
-        self.pool.run(task);
-        self.pool.work().outcome()?;
-        Ok(steps)
+    fn grouped(&mut self, first: StepId) -> Result<usize, (VertexStop, StepId)> {
+        let Some(span) = &self.spans[first] else { return Ok(0) };
+        for TimedTask { steps, task } in &span.tasks {
+            self.pool.run(*task);
+            self.pool.work().outcome().map_err(|stop| (stop, steps.first().copied().unwrap_or(first)))?;
+        }
+        Ok(span.steps.len())
     }
 
     fn read(&self, run: Run, into: &mut [u8]) {

@@ -27,8 +27,9 @@ pub(crate) trait Store {
     fn copy(&mut self, copy: CopyId);
 
     /// Runs a group of compute sets and copies of a sequence from `first` on, if the mode has one there, and returns
-    /// its number of steps; otherwise 0. The memory is then the same as after running them one after another.
-    fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
+    /// its number of steps; otherwise 0. An error comes with the step that fails. The memory is then the same as after
+    /// running them one after another.
+    fn grouped(&mut self, first: StepId) -> Result<usize, (VertexStop, StepId)> {
         let _ = first;
         Ok(0)
     }

@@ -160,7 +160,7 @@ impl ProgramWalk<'_, '_> {
             return Ok(0);
         }
         self.poll()?;
-        let done = self.store.grouped(first).map_err(|stop| self.stopped(stop, first))?;
+        let done = self.store.grouped(first).map_err(|(stop, step)| self.stopped(stop, step))?;
         (0..done).for_each(|_| self.superstep_done());
         Ok(done)
     }

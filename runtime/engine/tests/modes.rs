@@ -8,7 +8,7 @@ use common::stages::{allocate, lower};
 use common::{Maker, Recorder, Tree, int};
 use girder_engine::{Engine, Executable, Mode, RunError};
 use girder_ir::family::{Const, TileMap};
-use girder_ir::graph::Init;
+use girder_ir::graph::{Graph, Init};
 use girder_ir::ids::{ProgramId, SpecId, VarId};
 use girder_ir::placement::Mapping;
 use girder_ir::program::Effect;
@@ -18,6 +18,7 @@ use girder_ir::view::View;
 use girder_machine::builtin;
 use girder_source::Session;
 use proptest::prelude::*;
+use smol_str::SmolStr;
 
 const TILES: u32 = 16;
 /// The number of variables: three persistent ones, then temporaries.
@@ -250,14 +251,16 @@ fn small(ty: ElemType, v: i64) -> Scalar {
 
 type Outcome = (Result<u64, RunError>, Vec<Vec<u8>>, Recorder);
 
-fn run(mut engine: Engine, vars: &[VarId], program: ProgramId) -> Outcome {
+/// Runs a program twice, and reads variables by name, because passes number them anew.
+fn run(mut engine: Engine, graph: &Graph, names: &[SmolStr], program: ProgramId) -> Outcome {
     let mut host = Recorder::default();
     let mut run = || engine.run(program, &mut host).map(|r| r.supersteps);
     // Values are kept from run to run.
     let result = run().and_then(|first| run().map(|second| first + second));
     // After a failed run no variable can be read.
-    let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
-    let values = vars.iter().map(value).collect();
+    let id = |name: &SmolStr| graph.vars.iter().find(|(_, var)| var.name == *name).unwrap().0;
+    let value = |name: &SmolStr| if result.is_ok() { engine.get(id(name)).unwrap() } else { vec![] };
+    let values = names.iter().map(value).collect();
     (result, values, host)
 }
 
@@ -275,12 +278,15 @@ fn without_place(outcome: Outcome) -> Outcome {
 }
 
 /// Returns the common outcome of all modes on any number of threads.
-fn common(allocated: Allocated, vars: &[VarId], program: ProgramId) -> Outcome {
+fn common(allocated: Allocated, names: &[SmolStr], program: ProgramId) -> Outcome {
     let modes = [Mode::Interpret, Mode::Fast, Mode::Exact];
+    let graph: Graph = Graph::clone(&allocated);
     let executable = Executable::compile(allocated, builtin("small").unwrap(), &modes).unwrap();
     let session = Session::default();
-    let outcome =
-        |mode, threads| without_place(run(Engine::load(&executable, mode, threads, &session).unwrap(), vars, program));
+    let outcome = |mode, threads| {
+        let engine = Engine::load(&executable, mode, threads, &session).unwrap();
+        without_place(run(engine, &graph, names, program))
+    };
     let first = outcome(Mode::Interpret, 1);
     for mode in modes {
         for threads in [1, 2, 5] {
@@ -303,9 +309,9 @@ proptest! {
     fn all_modes_agree_on_random_graphs(seed in any::<u64>()) {
         let (maker, program) = Random::new(seed).finish();
         let graph = maker.graph;
-        let vars: Vec<VarId> = graph.vars.keys().filter(|&v| graph.vars[v].is_persistent()).collect();
+        let vars: Vec<SmolStr> = graph.vars.values().filter(|v| v.is_persistent()).map(|v| v.name.clone()).collect();
         let session = Session::default();
-        let expected = without_place(run(Engine::interpret(&graph, 6, &session).unwrap(), &vars, program));
+        let expected = without_place(run(Engine::interpret(&graph, 6, &session).unwrap(), &graph, &vars, program));
         prop_assert_eq!(&common(allocate(graph.clone()), &vars, program), &expected);
         let lowered = common(lower(graph), &vars, program);
         prop_assert_eq!(without_supersteps(lowered), without_supersteps(expected));

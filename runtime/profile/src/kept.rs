@@ -16,7 +16,8 @@ use girder_ir::view::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 
-/// Returns the values kept for reverse programs and their bytes; `at` gives the file and line of a step.
+/// Returns the values kept for reverse programs and the bytes of their elements; `at` gives the file and line of a
+/// step.
 pub(crate) fn kept(graph: &Graph, layout: &Layout, at: impl Fn(StepId) -> Option<String>) -> Kept {
     let made = made_for_reverse(graph);
     let mut kept = Kept::default();
@@ -30,6 +31,7 @@ pub(crate) fn kept(graph: &Graph, layout: &Layout, at: impl Fn(StepId) -> Option
             kept.values.len() - 1
         });
         kept.values[row].count += 1;
+        kept.values[row].bytes += graph.vars[var].bytes();
         of.insert(var, row);
     }
     for class in layout.classes() {
@@ -40,7 +42,6 @@ pub(crate) fn kept(graph: &Graph, layout: &Layout, at: impl Fn(StepId) -> Option
         let mut blocks: Vec<Vec<&MemoryBlock>> = vec![vec![]; kept.values.len()];
         class.blocks.iter().for_each(|b| row_of(b).into_iter().for_each(|row| blocks[row].push(b)));
         for (row, blocks) in kept.values.iter_mut().zip(&blocks) {
-            row.bytes += blocks.iter().map(|b| u64::from(b.bytes)).sum::<u64>() * class.tiles.count();
             row.worst = row.worst.max(most_at_once(blocks).0);
         }
         kept.worst = kept.worst.max(most_at_once(&blocks.concat()).0);

@@ -75,6 +75,8 @@ pub struct StepProfile {
     /// The file and line, if known.
     #[serde(rename = "place")]
     pub location: Option<String>,
+    /// The files and lines of other statements whose vertices a merged superstep runs too.
+    pub also: Vec<String>,
     /// The number of executions.
     pub executions: u64,
     /// The cycles of all executions.

@@ -108,6 +108,7 @@ impl<'a> Profiler<'a> {
             name,
             kind,
             location: location(&self.allocated.origins, step.origin, map),
+            also: self.also(id, map),
             executions: row.executions,
             total: row.total,
             fixed: self.fixed(row),
@@ -118,6 +119,23 @@ impl<'a> Profiler<'a> {
             waits: self.timing.waits.binary_search(&id).is_ok(),
             worst_is_one_round: row.worst.is_some_and(|w| self.is_one_round(id, w.tile)),
         }
+    }
+
+    /// Returns the places of the operations that a compute set has taken from other statements.
+    fn also(&self, id: StepId, map: &SourceMap) -> Vec<String> {
+        let graph = &self.allocated;
+        let step = &graph.steps[id];
+        let ProgramStep::Execute(set) = step.kind else { return vec![] };
+        let mut places: Vec<String> = location(&graph.origins, step.origin, map).into_iter().collect();
+        let own = places.len();
+        let around = graph.origins.span(graph.sets[set].origin);
+        for family in graph.operations(set).iter().filter_map(|families| families.first()) {
+            let origin = graph.families[*family].origin;
+            let span = graph.origins.span(origin);
+            let place = location(&graph.origins, origin, map).filter(|at| !places.contains(at));
+            places.extend(place.filter(|_| span.lo < around.lo || around.hi < span.hi));
+        }
+        places.split_off(own)
     }
 
     /// Returns whether a tile has at most one vertex of a compute set for each worker, or one that takes all of them.

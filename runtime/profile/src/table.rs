@@ -144,7 +144,7 @@ const HEADINGS: [&str; 11] =
     ["step", "times", "cycles", "share", "sync", "exchange", "arrange", "compute", "host", "balance", "schedule"];
 
 fn row(step: &StepProfile, all: u64) -> Vec<String> {
-    let name = format!("{}{}", step.name, beside(step.location.as_deref()));
+    let name = format!("{}{}{}", step.name, beside(step.location.as_deref()), also(step));
     let mut cells = totals(&name, &grouped(step.executions), &step.total, all);
     let ratio = |r: Option<f64>| r.map_or_else(String::new, |r| format!("{r:.2}"));
     let n = cells.len();
@@ -156,6 +156,17 @@ fn row(step: &StepProfile, all: u64) -> Vec<String> {
 /// Returns a location as it stands beside a name: the name of the file and the line.
 fn beside(location: Option<&str>) -> String {
     location.map(|p| format!("  {}", p.rsplit('/').next().unwrap_or(p))).unwrap_or_default()
+}
+
+/// Returns the other places of a merged superstep: lines, with the name of the file if it is another one.
+fn also(step: &StepProfile) -> String {
+    let file_of = |at: &str| at.rsplit_once(':').map(|(file, line)| (file.to_string(), line.to_string()));
+    let own = step.location.as_deref().and_then(file_of).map(|at| at.0);
+    let shown = |at: &String| match file_of(at) {
+        Some((file, line)) if Some(&file) == own.as_ref() => format!(", {line}"),
+        _ => format!(", {}", at.rsplit('/').next().unwrap_or(at)),
+    };
+    step.also.iter().map(shown).collect()
 }
 
 fn others(hidden: &[&StepProfile], all: u64) -> Vec<String> {

@@ -20,6 +20,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "block_products",
             "add_blocks",
             "joint",
+            "whole_share",
             "strided",
             "as_matrices",
             "turned",

@@ -5,9 +5,9 @@
 
 use crate::error::HostError;
 use crate::kernels::{KernelId, KernelSet, RowLines, ShapedId};
-use crate::strides::{field_strides, line};
 use cranelift_entity::SecondaryMap;
 use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec};
+use girder_fusion::strides::{field_strides, line};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Family, Field, Offset};
 use girder_ir::graph::Graph;

@@ -2,16 +2,15 @@
 //!
 //! Invariant: equal plans print equal text, and the text shows every decision of a plan.
 
-use super::{FamilyPlan, FieldAccess, HostPlan, StepGroup};
+use super::{FamilyPlan, FieldAccess, GroupRun, HostPlan, StepUnit, Unit, UnitGroup};
 use crate::fuse::FusedSteps;
 use crate::kernels::{CodeletSource, KernelId};
-use crate::products::{LinkedProduct, LinkedRow, MatrixLayout, MatrixProduct, ProductStart, SummedProducts};
+use crate::products::{LinkedProduct, LinkedRow, MatrixLayout, MatrixProduct, ProductStart};
 use girder_codelet::kernel::{Addressing, FieldLayout};
 use girder_ir::codelet::{Dir, FieldDecl};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, FieldId, StepId};
-use girder_ir::program::StepKind;
+use girder_ir::ids::{ComputeSetId, FieldId};
 use std::fmt::Write;
 
 impl HostPlan {
@@ -22,21 +21,23 @@ impl HostPlan {
             .line(0, format_args!("memory: {} bytes of variables, {} of scratch", self.var_bytes, self.scratch_bytes));
         self.kernels.kernels.keys().for_each(|id| printer.kernel(id));
         graph.sets.keys().for_each(|set| printer.set(set));
-        for (step, summed) in self.summed.iter() {
-            if let Some(summed) = summed {
-                let group = printer.group(StepGroup { first: step, steps: SummedProducts::STEPS });
-                printer.line(0, format_args!("products {group}:"));
-                summed.products.iter().for_each(|p| printer.product(p));
-                summed.linked.iter().for_each(|p| printer.linked(p));
+        for group in self.sequences.iter().flat_map(|s| &s.groups) {
+            let name = printer.group(group);
+            match &group.run {
+                GroupRun::Alone => {}
+                GroupRun::Summed(summed) => {
+                    printer.line(0, format_args!("products {name}:"));
+                    summed.products.iter().for_each(|p| printer.product(p));
+                    summed.linked.iter().for_each(|p| printer.linked(p));
+                }
+                GroupRun::Fused(fused) => {
+                    printer.line(0, format_args!("fused {name}:"));
+                    printer.fused(fused);
+                }
             }
         }
-        for (step, fused) in self.fused.iter() {
-            if let Some(fused) = fused {
-                printer.fused(step, fused);
-            }
-        }
-        for sequence in self.sequences.iter().filter(|s| s.len() > 1) {
-            let groups: Vec<String> = sequence.iter().map(|&group| printer.group(group)).collect();
+        for sequence in self.sequences.iter().filter(|s| s.groups.len() > 1) {
+            let groups: Vec<String> = sequence.groups.iter().map(|group| printer.group(group)).collect();
             printer.line(0, format_args!("sequence: {}", groups.join(", ")));
         }
         printer.text
@@ -87,15 +88,13 @@ impl Printer<'_> {
         let set = &self.graph.sets[id];
         self.line(0, format_args!("compute {}:", set.name));
         let plan = self.plan;
-        for product in &plan.products[id] {
-            self.product(product);
-        }
-        for product in &plan.linked[id] {
-            self.linked(product);
-        }
-        for &family in &set.families {
-            if let Some(of_family) = &plan.families[family] {
-                self.family(&self.graph.families[family], of_family);
+        for &part in plan.parts.of_set(id) {
+            plan.products[part].iter().for_each(|p| self.product(p));
+            plan.linked[part].iter().for_each(|p| self.linked(p));
+            for &family in &plan.parts.parts[part].families {
+                if let Some(of_family) = &plan.families[family] {
+                    self.family(&self.graph.families[family], of_family);
+                }
             }
         }
     }
@@ -158,8 +157,7 @@ impl Printer<'_> {
         }
     }
 
-    fn fused(&mut self, step: StepId, fused: &FusedSteps) {
-        self.line(0, format_args!("fused {}:", self.group(StepGroup { first: step, steps: fused.steps })));
+    fn fused(&mut self, fused: &FusedSteps) {
         for rows in &fused.rows {
             let fields = rows.start.iter().zip(&rows.step).map(|(at, step)| format!("{at} + {step} row"));
             let fields: Vec<String> = fields.collect();
@@ -167,18 +165,22 @@ impl Printer<'_> {
         }
     }
 
-    /// Names a group by its steps.
-    fn group(&self, group: StepGroup) -> String {
-        // The steps of a group contain no steps, so their numbers are consecutive.
-        let first = group.first.as_u32();
-        let kind = |n: usize| self.graph.steps.get(StepId::from_u32(first + n as u32)).map(|step| &step.kind);
-        let name = |n: usize| match kind(n) {
-            Some(StepKind::Execute(set)) => self.graph.sets[*set].name.to_string(),
-            Some(StepKind::Copy(copy)) => format!("copy {}", copy.as_u32()),
-            _ => "step".to_string(),
+    /// Names a group by its units: a part of a compute set by its number, if there are several.
+    fn group(&self, group: &UnitGroup) -> String {
+        let parts = &self.plan.parts;
+        let name = |unit: &StepUnit| match unit.unit {
+            Unit::Vertices(part) => {
+                let set = parts.parts[part].set;
+                let name = &self.graph.sets[set].name;
+                match parts.of_set(set) {
+                    [_] => name.to_string(),
+                    all => format!("{name} {}", all.iter().position(|&p| p == part).unwrap_or_default()),
+                }
+            }
+            Unit::Copy(copy) => format!("copy {}", copy.as_u32()),
         };
-        let names: Vec<String> = (0..group.steps).map(name).collect();
-        if group.steps == 1 { names.concat() } else { format!("({})", names.join(" + ")) }
+        let names: Vec<String> = group.units.iter().map(name).collect();
+        if let [_] = names[..] { names.concat() } else { format!("({})", names.join(" + ")) }
     }
 }
 

@@ -1,53 +1,129 @@
-//! Neighbouring steps that an engine may cut into cache blocks.
+//! Neighbouring supersteps, as groups of units in the order in which the host runs them.
 //!
-//! Invariant: a sequence is in one `Seq`, without a step between its groups; fused steps are one group.
+//! # Note: Order
+//! Units may be exchanged if neither accesses bytes of variables of which the other one writes elements. So the sums of
+//! a product are moved up to it, and maps to the chain that they continue, over the units between.
+//!
+//! Invariant: a sequence is in one `Seq`, without another step between its supersteps, and has each of their units
+//! once.
 
-use crate::fuse::FusedSteps;
-use crate::products::SummedProducts;
+use super::units::{Accesses, SetParts, StepUnit, Unit};
+use crate::error::HostError;
+use crate::fuse::{FusedSteps, Fuser};
+use crate::hosted::HostedGraph;
+use crate::kernels::KernelSet;
+use crate::plan::units::PartId;
+use crate::products::{LinkedProduct, MatrixProduct, SummedProducts, summed};
 use cranelift_entity::SecondaryMap;
-use girder_ir::graph::Graph;
 use girder_ir::ids::StepId;
 use girder_ir::program::StepKind;
 
-/// Neighbouring groups of steps, in program order.
-pub type Sequence = Vec<StepGroup>;
+/// The number of units after the first of a group that are considered for it.
+const WINDOW: usize = 48;
 
-/// A compute set, a copy, products with the step that adds them, or fused steps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StepGroup {
-    /// The first step.
-    pub first: StepId,
-    /// The number of steps; more than one if they are fused.
-    pub steps: usize,
+/// Neighbouring supersteps.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// The steps, in the order of the program.
+    pub steps: Vec<StepId>,
+    /// Their units, in the order in which they run.
+    pub groups: Vec<UnitGroup>,
 }
 
-/// Returns the runs of compute sets and copies of every `Seq`, in the order of steps.
-pub(super) fn sequences(
-    graph: &Graph,
-    summed: &SecondaryMap<StepId, Option<SummedProducts>>,
-    fused: &SecondaryMap<StepId, Option<FusedSteps>>,
-) -> Vec<Sequence> {
-    let length = |first: StepId| match (&summed[first], &fused[first]) {
-        (Some(_), _) => SummedProducts::STEPS,
-        (None, Some(fused)) => fused.steps,
-        (None, None) => 1,
-    };
+/// Units that run as one.
+#[derive(Clone, Debug)]
+pub struct UnitGroup {
+    /// The units, in the order of the program; only one if `run` is `Alone`.
+    pub units: Vec<StepUnit>,
+    /// How they run.
+    pub run: GroupRun,
+}
+
+/// How a group of units runs.
+#[derive(Clone, Debug)]
+pub enum GroupRun {
+    /// As the plan of the unit says.
+    Alone,
+    /// As products in blocks: the products, and the sums of their parts.
+    Summed(SummedProducts),
+    /// As one map.
+    Fused(FusedSteps),
+}
+
+/// The products of each part.
+pub(super) type Products = (SecondaryMap<PartId, Vec<MatrixProduct>>, SecondaryMap<PartId, Vec<LinkedProduct>>);
+
+/// Returns the sequences of every `Seq`, in the order of steps.
+pub(super) fn sequences<'g>(
+    hosted: HostedGraph<'g>,
+    kernels: &mut KernelSet<'g>,
+    parts: &SetParts,
+    products: &Products,
+) -> Result<Vec<Sequence>, HostError> {
+    let graph = hosted.graph;
+    let accesses = Accesses::of(graph, hosted.layout, parts);
     let is_superstep = |step: StepId| matches!(graph.steps[step].kind, StepKind::Execute(_) | StepKind::Copy(_));
     let mut all = Vec::new();
     for step in graph.steps.values() {
         let StepKind::Seq(steps) = &step.kind else { continue };
         let runs = steps.chunk_by(|a, b| is_superstep(*a) == is_superstep(*b));
-        all.extend(runs.filter(|run| is_superstep(run[0])).map(|run| groups(length, run)));
+        for steps in runs.filter(|run| is_superstep(run[0])) {
+            let units = steps.iter().flat_map(|&s| parts.of_step(graph, s)).collect();
+            let groups = groups(hosted, kernels, (parts, &accesses, products), units)?;
+            all.push(Sequence { steps: steps.to_vec(), groups });
+        }
     }
-    all
+    Ok(all)
 }
 
-fn groups(length: impl Fn(StepId) -> usize, mut run: &[StepId]) -> Sequence {
-    let mut groups = Sequence::new();
-    while let [first, ..] = run {
-        let steps = length(*first);
-        groups.push(StepGroup { first: *first, steps });
-        run = &run[steps..];
+fn groups<'g>(
+    hosted: HostedGraph<'g>,
+    kernels: &mut KernelSet<'g>,
+    (parts, accesses, products): (&SetParts, &Accesses, &Products),
+    mut left: Vec<StepUnit>,
+) -> Result<Vec<UnitGroup>, HostError> {
+    let mut fuser = Fuser::new(hosted, parts, accesses);
+    let mut groups = Vec::new();
+    while let Some(&first) = left.first() {
+        let window = &left[..left.len().min(1 + WINDOW)];
+        let (taken, run) = if let Some((at, found)) = with_sums(hosted, kernels, (parts, accesses, products), window)? {
+            (vec![0, at], GroupRun::Summed(found))
+        } else if let Some((taken, fused)) = fuser.longest(kernels, window)? {
+            (taken, GroupRun::Fused(fused))
+        } else {
+            (vec![0], GroupRun::Alone)
+        };
+        debug_assert_eq!(left[taken[0]], first);
+        let units = taken.iter().map(|&at| left[at]).collect();
+        taken.into_iter().rev().for_each(|at| {
+            left.remove(at);
+        });
+        groups.push(UnitGroup { units, run });
     }
-    groups
+    Ok(groups)
+}
+
+/// Returns the position of the unit that adds the products of the first one, and the products in blocks.
+fn with_sums<'g>(
+    hosted: HostedGraph<'g>,
+    kernels: &mut KernelSet<'g>,
+    (parts, accesses, (products, linked)): (&SetParts, &Accesses, &Products),
+    units: &[StepUnit],
+) -> Result<Option<(usize, SummedProducts)>, HostError> {
+    let Some(&first) = units.first() else { return Ok(None) };
+    let Unit::Vertices(part) = first.unit else { return Ok(None) };
+    if products[part].is_empty() == linked[part].is_empty() {
+        return Ok(None);
+    }
+    for (at, unit) in units.iter().enumerate().skip(1) {
+        let Unit::Vertices(sums) = unit.unit else { continue };
+        let moves = || units[1..at].iter().all(|other| accesses.are_independent(unit.unit, other.unit));
+        let is_inside = |var| accesses.is_within(var, &[first, *unit]);
+        let families = (&parts.parts[part].families[..], &parts.parts[sums].families[..]);
+        let found = summed(hosted, kernels, families, (&products[part], &linked[part]), is_inside)?;
+        if let Some(found) = found.filter(|_| moves()) {
+            return Ok(Some((at, found)));
+        }
+    }
+    Ok(None)
 }

@@ -11,11 +11,11 @@
 use super::ProductStart;
 use super::events::{Events, Place, may_run_products};
 use crate::hosted::HostedGraph;
-use crate::strides::field_strides;
 use girder_codelet::facts::Facts;
 use girder_codelet::kernel::FieldLayout;
 use girder_codelet::sizes::Sizes;
 use girder_codelet::vertices::vertex_consts;
+use girder_fusion::strides::field_strides;
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;

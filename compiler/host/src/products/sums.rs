@@ -1,33 +1,30 @@
-//! Recognises a step that adds the parts of products which the step before computes: both run as one product, whose
-//! terms are in blocks, and the parts are never in memory.
+//! Recognises vertices that add the parts of products which vertices before them compute: both run as one product,
+//! whose terms are in blocks, and the parts are never in memory.
 //!
 //! # Note: Products in blocks
-//! The first step computes products `p[l] = a[.., block l] b[block l, ..]`, each from +0. The second step computes
+//! The first vertices compute products `p[l] = a[.., block l] b[block l, ..]`, each from +0. The others compute
 //! `y = p[0] + p[1] + …` element by element, or `y = y + p[0] + …`. The bits are those of one product that takes its
 //! terms in blocks. It writes `y` while it reads `a` and `b`, so `y` shares no byte with them.
 //!
-//! Invariant: no step but these two touches the parts.
+//! Invariant: no other vertex touches the parts.
 
 use super::linked::{LinkedProduct, join_columns};
 use super::{MatrixLayout, MatrixProduct, ProductStart};
 use crate::error::HostError;
-use crate::fuse::lifetimes::Lifetimes;
 use crate::hosted::HostedGraph;
 use crate::kernels::KernelSet;
-use cranelift_entity::SecondaryMap;
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Stmt, StmtBlock};
 use girder_ir::family::{Family, Field};
-use girder_ir::ids::{ComputeSetId, ExprId, FieldId, LocalId, StepId, VarId};
-use girder_ir::program::StepKind;
+use girder_ir::ids::{ExprId, FamilyId, FieldId, LocalId, VarId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Statements and operands of a codelet that are evaluated to recognise it.
 const MOST_EVALUATED: u32 = 1 << 20;
 
-/// The products of a step and of the next one, which adds them.
+/// Products with the vertices that add them.
 #[derive(Clone, Debug)]
 pub struct SummedProducts {
     /// The products, joined.
@@ -36,52 +33,29 @@ pub struct SummedProducts {
     pub linked: Vec<LinkedProduct>,
 }
 
-impl SummedProducts {
-    /// The number of steps that they stand for.
-    pub const STEPS: usize = 2;
-}
-
-/// Finds all products that the next step adds, keyed by the step of the products.
-pub(crate) fn sum_products<'g>(
+/// Returns products with the families that add their parts, if these do nothing else. `is_inside` tells whether no
+/// other unit accesses a variable.
+pub(crate) fn summed<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
-    products: &SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
-    linked: &SecondaryMap<ComputeSetId, Vec<LinkedProduct>>,
-) -> Result<SecondaryMap<StepId, Option<SummedProducts>>, HostError> {
-    let mut summed = SecondaryMap::new();
-    if products.values().all(Vec::is_empty) && linked.values().all(Vec::is_empty) {
-        return Ok(summed);
-    }
-    let lifetimes = Lifetimes::of(&hosted);
-    for step in hosted.graph.steps.values() {
-        let StepKind::Seq(steps) = &step.kind else { continue };
-        for pair in steps.windows(2) {
-            let [first, last] = [&hosted.graph.steps[pair[0]], &hosted.graph.steps[pair[1]]];
-            let (&StepKind::Execute(set), &StepKind::Execute(sums)) = (&first.kind, &last.kind) else { continue };
-            let (products, linked) = (&products[set], &linked[set]);
-            if products.is_empty() == linked.is_empty() {
-                continue;
-            }
-            let Some(parts) = parts_of(hosted, set) else { continue };
-            if !lifetimes.is_within(parts, pair[0], pair[1]) {
-                continue;
-            }
-            let Some(layout) = sums_of(hosted, kernels, sums, parts)? else { continue };
-            summed[pair[0]] = if linked.is_empty() {
-                layout.of_products(products).map(|products| SummedProducts { products, linked: Vec::new() })
-            } else {
-                let linked = layout.of_linked(linked).map(join_columns);
-                linked.map(|linked| SummedProducts { products: Vec::new(), linked })
-            };
-        }
-    }
-    Ok(summed)
+    (first, sums): (&[FamilyId], &[FamilyId]),
+    (products, linked): (&[MatrixProduct], &[LinkedProduct]),
+    is_inside: impl Fn(VarId) -> bool,
+) -> Result<Option<SummedProducts>, HostError> {
+    let Some(parts) = parts_of(hosted, first).filter(|&parts| is_inside(parts)) else { return Ok(None) };
+    let Some(layout) = sums_of(hosted, kernels, sums, parts)? else { return Ok(None) };
+    Ok(if linked.is_empty() {
+        layout.of_products(products).map(|products| SummedProducts { products, linked: Vec::new() })
+    } else {
+        let linked = layout.of_linked(linked).map(join_columns);
+        linked.map(|linked| SummedProducts { products: Vec::new(), linked })
+    })
 }
 
-/// Returns the variable to which all vertices of a compute set write, if there is only one.
-fn parts_of(hosted: HostedGraph<'_>, set: ComputeSetId) -> Option<VarId> {
+/// Returns the variable to which all vertices of some families write, if there is only one.
+fn parts_of(hosted: HostedGraph<'_>, families: &[FamilyId]) -> Option<VarId> {
     let mut parts = None;
-    for &id in &hosted.graph.sets[set].families {
+    for &id in families {
         let family = &hosted.graph.families[id];
         let codelet = &hosted.codelets[family.codelet];
         let written = family.fields.iter().filter(|f| codelet.fields[f.field].dir != Dir::In);
@@ -94,15 +68,15 @@ fn parts_of(hosted: HostedGraph<'_>, set: ComputeSetId) -> Option<VarId> {
     parts
 }
 
-/// Returns the sums of a compute set, if it does nothing but add elements of a variable.
+/// Returns the sums of some families, if they do nothing but add elements of a variable.
 fn sums_of<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
-    set: ComputeSetId,
+    families: &[FamilyId],
     parts: VarId,
 ) -> Result<Option<SumsLayout>, HostError> {
     let mut layout: Option<SumsLayout> = None;
-    for &id in &hosted.graph.sets[set].families {
+    for &id in families {
         let family = &hosted.graph.families[id];
         let Some(shaped) = kernels.shaped(family)? else { continue };
         let (sizes, facts) = kernels.known(shaped);

@@ -165,7 +165,12 @@ impl Reporter<'_> {
             return format!("{verb} it here");
         };
         let family = &self.graph.families[id];
-        let codelet = &self.graph.codelets[family.codelet].name;
+        let spec = &self.graph.codelets[family.codelet];
+        // The user does not know a codelet that a pass has made.
+        if spec.span == Span::default() {
+            return format!("{verb} it here");
+        }
+        let codelet = &spec.name;
         let point = self.graph.index_of(id, instance);
         let index = if point.is_empty() { String::new() } else { format!("{point:?}") };
         let tile = self.placement.families[id]

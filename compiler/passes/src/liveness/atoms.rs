@@ -7,6 +7,7 @@
 use super::leaves::{AtomEffect, Leaf, Leaves};
 use crate::footprint::Footprint;
 use cranelift_entity::SecondaryMap;
+use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -71,6 +72,13 @@ impl Atoms {
     /// Returns the variable of an atom.
     pub fn owner(&self, atom: u32) -> VarId {
         self.owners[atom as usize]
+    }
+
+    /// Returns whether an atom of a temporary is in a set.
+    pub fn any_in(&self, var: VarId, set: &FixedBitSet) -> bool {
+        let first = self.first[var] as usize;
+        let count = self.owners[first..].iter().take_while(|&&owner| owner == var).count();
+        set.contains_any_in_range(first..first + count)
     }
 
     /// Returns the effect of a leaf on atoms.

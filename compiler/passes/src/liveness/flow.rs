@@ -140,6 +140,9 @@ pub(super) struct Flow<'a> {
     hulls: Vec<Option<Range<u32>>>,
     /// The `undef`s whose variable may be read before it is written again.
     ended: ReadUndefs,
+    /// Returns the variables that a step writes, if it may be removed where none of them is live.
+    removable: Option<&'a dyn Fn(StepId) -> Option<Vec<VarId>>>,
+    dead: Vec<StepId>,
     /// The atoms that are live after a call of each program, over all calls so far.
     after: SecondaryMap<ProgramId, Option<FixedBitSet>>,
 }
@@ -154,17 +157,31 @@ impl<'a> Flow<'a> {
     ) -> Flow<'a> {
         let hulls = vec![None; graph.vars.len()];
         let ended = BTreeSet::new();
-        Flow { graph, order, atoms, effects, summaries, hulls, ended, after: SecondaryMap::new() }
+        let (removable, dead, after) = (None, vec![], SecondaryMap::new());
+        Flow { graph, order, atoms, effects, summaries, hulls, ended, removable, dead, after }
+    }
+
+    /// Returns the steps that can be removed, ascending.
+    pub fn dead(mut self, removable: &'a dyn Fn(StepId) -> Option<Vec<VarId>>) -> Vec<StepId> {
+        self.removable = Some(removable);
+        self.programs();
+        self.dead.sort_unstable();
+        self.dead
     }
 
     /// Returns the live range of each variable, and the `undef`s whose variable may be read before it is written again.
     pub fn ranges(mut self) -> (Vec<Option<Range<u32>>>, ReadUndefs) {
+        self.programs();
+        (self.hulls, self.ended)
+    }
+
+    /// Walks all programs, callers first.
+    fn programs(&mut self) {
         let empty = FixedBitSet::with_capacity(self.atoms.len());
         for &program in &self.order.callers_first {
             let mut live = self.after[program].take().unwrap_or_else(|| empty.clone());
             self.walk(self.graph.programs[program].body, &mut live);
         }
-        (self.hulls, self.ended)
     }
 
     /// Turns the set that is live after a step into the set that is live before it. Recursion is as deep as steps are
@@ -209,6 +226,11 @@ impl<'a> Flow<'a> {
 
     fn leaf(&mut self, step: StepId, live: &mut FixedBitSet) {
         let effect = self.effects.of(step);
+        let written = self.removable.and_then(|removable| removable(step));
+        if written.is_some_and(|vars| vars.iter().all(|&var| !self.atoms.any_in(var, live))) {
+            self.dead.push(step);
+            return;
+        }
         let at = self.order.occupied(step);
         effect.touched.iter().for_each(|&a| self.extend(a, at.clone()));
         if let StepKind::Effect(Effect::Undef { .. }) = self.graph.steps[step].kind {

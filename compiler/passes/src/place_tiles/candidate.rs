@@ -6,13 +6,13 @@ use super::accesses::Access;
 use super::homes::{Even, Home, Run};
 use super::linear;
 use super::owners::{Owner, Owners};
-use super::problem::PlacementProblem;
+use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
 use super::sample::{Sample, Tiles};
 use super::spread::VertexOrder;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
+use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::placement::{Mapping, Placement};
 use girder_source::par_map;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// points.
 const PIECES: usize = 24;
 
-/// A rule for the open vertices of a compute set.
+/// A rule for the open vertices of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum SetRule {
+pub(super) enum GroupRule {
     /// Each vertex is at the first element of its first output, which follows no vertex.
     Beside,
     /// The vertices are spread over neighbouring tiles.
@@ -44,7 +44,7 @@ pub(super) enum VarRule {
 /// See the module.
 #[derive(Clone, Default)]
 pub(super) struct Candidate<'a> {
-    pub sets: SecondaryMap<ComputeSetId, Option<SetRule>>,
+    pub groups: SecondaryMap<GroupId, Option<GroupRule>>,
     pub vars: SecondaryMap<VarId, Option<VarRule>>,
     pub homes: SecondaryMap<VarId, Home>,
     pub tiles: SecondaryMap<FamilyId, Option<Arc<[u32]>>>,
@@ -225,18 +225,19 @@ impl<'a> Candidate<'a> {
         everywhere + tiles.into_iter().max().unwrap_or(0) + buffers
     }
 
-    /// Applies a rule to a compute set without measuring the candidate.
-    pub(super) fn place_set(&mut self, problem: &PlacementProblem, set: ComputeSetId, rule: SetRule) {
-        let (Some(item), Some(sites)) = (problem.item_of[set], &problem.sites[set]) else { return };
+    /// Applies a rule to a group of vertices without measuring the candidate.
+    pub(super) fn place_group(&mut self, problem: &PlacementProblem, id: GroupId, rule: GroupRule) {
+        let VertexGroup { item, families, sites, .. } = &problem.groups[id];
+        let item = *item;
         match rule {
-            SetRule::Spread { order, first, tiles } => {
+            GroupRule::Spread { order, first, tiles } => {
                 sites
                     .spread(order, first, tiles)
                     .into_iter()
                     .for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
             }
-            SetRule::Beside => {
-                for vertices in problem.families(item).iter().filter(|v| problem.is_open(v.id)) {
+            GroupRule::Beside => {
+                for vertices in families.iter().map(|&k| &problem.families(item)[k]) {
                     let part = linear::first_output(problem.graph, vertices.family);
                     let (mut tile, count) = (0, vertices.family.domain.count());
                     let tiles = match part {
@@ -258,7 +259,7 @@ impl<'a> Candidate<'a> {
                 }
             }
         }
-        self.sets[set] = Some(rule);
+        self.groups[id] = Some(rule);
         self.look_at(item, self.sampled(problem, item));
     }
 

@@ -2,10 +2,10 @@
 //!
 //! Invariant: an undone change leaves the candidate as it was.
 
-use super::candidate::{Candidate, SetRule, VarRule};
+use super::candidate::{Candidate, GroupRule, VarRule};
 use super::estimate::{self, Estimate};
 use super::homes::Home;
-use super::problem::PlacementProblem;
+use super::problem::{GroupId, PlacementProblem};
 use super::sample::Sample;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_source::par_map;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The state that a change has replaced.
 pub(super) struct Undo {
     tiles: Vec<(FamilyId, Option<Arc<[u32]>>)>,
-    set: Option<(ComputeSetId, Option<SetRule>)>,
+    group: Option<(GroupId, Option<GroupRule>)>,
     samples: Vec<(usize, Option<Arc<Sample>>)>,
     var: Option<(VarId, Option<VarRule>, Home)>,
     times: Vec<(usize, (u128, u64))>,
@@ -47,23 +47,24 @@ impl Candidate<'_> {
         items
     }
 
-    /// Changes the rule of a compute set and measures the items that depend on it.
-    pub(super) fn change_set(&mut self, problem: &PlacementProblem, set: ComputeSetId, rule: SetRule) -> Option<Undo> {
-        let item = problem.item_of[set]?;
-        let families = problem.families(item).iter().filter(|v| problem.is_open(v.id));
+    /// Changes the rule of a group of vertices and measures the items that depend on it.
+    pub(super) fn change_group(&mut self, problem: &PlacementProblem, id: GroupId, rule: GroupRule) -> Undo {
+        let group = &problem.groups[id];
+        let item = group.item;
+        let families = group.families.iter().map(|&k| &problem.families(item)[k]);
         let tiles = families.map(|v| (v.id, self.tiles[v.id].clone())).collect();
-        let items = self.moved(problem, Some(set), None);
+        let items = self.moved(problem, Some(group.set), None);
         let times = items.iter().map(|&k| (k, self.times[k])).collect();
         let undo = Undo {
             tiles,
-            set: Some((set, self.sets[set])),
+            group: Some((id, self.groups[id])),
             samples: vec![(item, self.samples[item].clone())],
             var: None,
             times,
         };
-        self.place_set(problem, set, rule);
+        self.place_group(problem, id, rule);
         self.measure(problem, items);
-        Some(undo)
+        undo
     }
 
     pub(super) fn change_var(&mut self, problem: &PlacementProblem, var: VarId, rule: VarRule) -> Option<Undo> {
@@ -71,7 +72,7 @@ impl Candidate<'_> {
         let times = items.iter().map(|&k| (k, self.times[k])).collect();
         let undo = Undo {
             tiles: vec![],
-            set: None,
+            group: None,
             samples: vec![],
             var: Some((var, self.vars[var], self.homes[var].clone())),
             times,
@@ -87,8 +88,8 @@ impl Candidate<'_> {
     pub(super) fn undo(&mut self, undo: Undo) {
         undo.tiles.into_iter().for_each(|(family, tiles)| self.tiles[family] = tiles);
         undo.samples.into_iter().for_each(|(item, sample)| self.samples[item] = sample);
-        if let Some((set, rule)) = undo.set {
-            self.sets[set] = rule;
+        if let Some((group, rule)) = undo.group {
+            self.groups[group] = rule;
         }
         if let Some((var, rule, home)) = undo.var {
             self.vars[var] = rule;

@@ -310,8 +310,8 @@ impl Division {
         field
     }
 
-    /// Assigns open elements among ascending runs, as `of` reads them, to their owners. Among overlapping runs the first
-    /// wins.
+    /// Assigns open elements among ascending runs, as `of` reads them, to their owners. Among overlapping runs the
+    /// first wins.
     fn paint<R>(&mut self, runs: &[R], of: impl Fn(&R) -> (u64, u64, Owner)) {
         let mut left = vec![];
         let mut next = 0;

@@ -9,7 +9,7 @@ use super::owners::Owners;
 use super::regions::Region;
 use super::spread::OpenVertices;
 use crate::StepTimes;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::TileCosts;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
@@ -17,6 +17,22 @@ use girder_ir::placement::{Placement, TileRange};
 use girder_machine::Machine;
 use girder_source::par_map_slice;
 use std::sync::Arc;
+
+/// Names a [`VertexGroup`] of a problem.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupId(u32);
+entity_impl!(GroupId, "group");
+
+/// The open vertices of one operation of a compute set, which one rule places.
+pub(super) struct VertexGroup {
+    pub set: ComputeSetId,
+    /// The item of the compute set, and the open families among its own.
+    pub item: usize,
+    pub families: Vec<usize>,
+    pub sites: OpenVertices,
+    /// Its number among the groups of its compute set.
+    pub number: u32,
+}
 
 /// What all regions have in common: the accesses of all steps, and the code of codelets.
 pub(super) struct Program<'a> {
@@ -51,9 +67,11 @@ pub(super) struct PlacementProblem<'a> {
     pub open_vars: Vec<VarId>,
     pub open_sets: Vec<ComputeSetId>,
     open_families: &'a SecondaryMap<FamilyId, bool>,
-    /// The item of each compute set, and its open vertices.
+    /// The item of each compute set.
     pub item_of: SecondaryMap<ComputeSetId, Option<usize>>,
-    pub sites: SecondaryMap<ComputeSetId, Option<Arc<OpenVertices>>>,
+    /// The open vertices of all open sets, by operation.
+    pub groups: PrimaryMap<GroupId, VertexGroup>,
+    pub groups_of: SecondaryMap<ComputeSetId, Vec<GroupId>>,
     /// The owners of open variables by claims.
     pub owners: SecondaryMap<VarId, Option<Arc<Owners>>>,
     pub code: &'a Code,
@@ -96,7 +114,8 @@ impl<'a> PlacementProblem<'a> {
             open_sets,
             open_families: &region.families,
             item_of: SecondaryMap::new(),
-            sites: SecondaryMap::new(),
+            groups: PrimaryMap::new(),
+            groups_of: SecondaryMap::new(),
             owners: SecondaryMap::new(),
             code: &program.code,
         };
@@ -123,11 +142,11 @@ impl<'a> PlacementProblem<'a> {
         let has_vertices = |k: usize| problem.families(k).iter().any(|v| problem.is_open(v.id));
         open_sets.retain(|&s| problem.item_of[s].is_some_and(has_vertices));
         problem.open_sets = open_sets;
-        let sites = par_map_slice(&problem.open_sets, |&set| {
-            let open = problem.item_of[set].map_or(&[][..], |k| problem.families(k)).iter();
-            OpenVertices::of(graph, &open.filter(|v| problem.is_open(v.id)).collect::<Vec<_>>(), workers)
-        });
-        problem.open_sets.iter().zip(sites).for_each(|(&set, sites)| problem.sites[set] = Some(Arc::new(sites)));
+        let groups = par_map_slice(&problem.open_sets, |&set| problem.vertex_groups(set, workers));
+        for group in groups.into_iter().flatten() {
+            let set = group.set;
+            problem.groups_of[set].push(problem.groups.push(group));
+        }
         let owners = par_map_slice(&problem.open_vars, |&id| {
             let users = &problem.users[id];
             (!users.fields.is_empty())
@@ -135,5 +154,22 @@ impl<'a> PlacementProblem<'a> {
         });
         problem.open_vars.iter().zip(owners).for_each(|(&var, owners)| problem.owners[var] = owners);
         problem
+    }
+
+    /// Returns the open vertices of a compute set by operation.
+    fn vertex_groups(&self, set: ComputeSetId, workers: u64) -> Vec<VertexGroup> {
+        let Some(item) = self.item_of[set] else { return vec![] };
+        let all = self.families(item);
+        let open = |families: &Vec<FamilyId>| -> Vec<usize> {
+            (0..all.len()).filter(|&k| self.is_open(all[k].id) && families.contains(&all[k].id)).collect()
+        };
+        let operations = self.graph.operations(set);
+        let groups = operations.iter().map(open).filter(|families| !families.is_empty());
+        let group = |(families, number): (Vec<usize>, u32)| {
+            let accesses: Vec<&FamilyAccess> = families.iter().map(|&k| &all[k]).collect();
+            let sites = OpenVertices::of(self.graph, &accesses, workers);
+            VertexGroup { set, item, families, sites, number }
+        };
+        groups.zip(0..).map(group).collect()
     }
 }

@@ -18,17 +18,17 @@
 //! none does.
 
 use super::accesses::Access;
-use super::candidate::{Candidate, SetRule, VarRule};
+use super::candidate::{Candidate, GroupRule, VarRule};
 use super::changes::Undo;
 use super::finish::finish;
-use super::problem::{PlacementProblem, Program};
+use super::problem::{GroupId, PlacementProblem, Program};
 use super::regions::{all_tiles, regions};
 use super::spread::{OpenVertices, VertexOrder};
 use super::strategies::{Strategy, candidate_of, separate_groups};
 use super::{given, linear};
 use crate::PassContext;
 use girder_ir::graph::{Graph, Var};
-use girder_ir::ids::{ComputeSetId, VarId};
+use girder_ir::ids::VarId;
 use girder_ir::placement::Placement;
 use girder_machine::Machine;
 use girder_source::{Cancel, par_map_slice};
@@ -69,7 +69,7 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
     let reach = least_reach(own, machine).min(problem.region.count);
     let mut start = Candidate::start(problem, reach);
     start.measure_all(problem);
-    let vertices: u64 = problem.open_sets.iter().filter_map(|s| problem.sites[*s].as_ref()).map(|s| s.count()).sum();
+    let vertices: u64 = problem.groups.values().map(|g| g.sites.count()).sum();
     let left = (BUDGET + vertices).saturating_sub(start.work);
     let mut search = Search { left, best: start, problem, cancel, tried: 0 };
     search.strategies();
@@ -158,8 +158,8 @@ impl<'a> Search<'a> {
         let all = self.best.reach;
         let mut sizes = vec![all];
         let mut sets: Vec<(u128, u64)> = vec![];
-        for &set in &self.problem.open_sets {
-            sets.extend(self.problem.item_of[set].map(|k| (self.best.times[k].0, self.vertices(set))));
+        for group in self.problem.groups.values() {
+            sets.push((self.best.times[group.item].0, group.sites.count()));
         }
         sets.sort_by_key(|s| std::cmp::Reverse(s.0));
         for (_, count) in sets.into_iter().take(3) {
@@ -186,16 +186,10 @@ impl<'a> Search<'a> {
         [fit(count.div_ceil(u64::from(machine.chip.workers))), fit(count)]
     }
 
-    fn vertices(&self, set: ComputeSetId) -> u64 {
-        self.problem.sites[set].as_ref().map_or(0, |s| s.count())
-    }
-
     fn strategies(&mut self) {
         let problem = self.problem;
         let bytes = linear::BYTES_PER_TILE;
-        let any = |f: fn(&OpenVertices) -> bool| {
-            problem.open_sets.iter().any(|s| problem.sites[*s].as_ref().is_some_and(|s| f(s)))
-        };
+        let any = |f: fn(&OpenVertices) -> bool| problem.groups.values().any(|g| f(&g.sites));
         let (blocks, grid) = (any(OpenVertices::has_blocks), any(OpenVertices::has_grid));
         let mut all: Vec<Strategy> = vec![];
         for (k, tiles) in self.sizes().into_iter().enumerate() {
@@ -270,7 +264,7 @@ impl<'a> Search<'a> {
         let mut seen: Vec<VarId> = vec![];
         for k in items {
             if let Access::Set(set, _) = problem.items[k].what {
-                self.set_rules(set);
+                problem.groups_of[set].iter().for_each(|&group| self.group_rules(group));
             }
             for &var in problem.open_vars.iter().filter(|&&v| problem.users[v].items.contains(&k)) {
                 if !seen.contains(&var) {
@@ -295,29 +289,29 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn set_rules(&mut self, set: ComputeSetId) {
-        let Some(SetRule::Spread { first, tiles: now, .. }) = self.best.sets[set] else { return };
-        let mut sizes = self.sizes_for(self.vertices(set)).to_vec();
+    fn group_rules(&mut self, id: GroupId) {
+        let Some(GroupRule::Spread { first, tiles: now, .. }) = self.best.groups[id] else { return };
+        let sites = &self.problem.groups[id].sites;
+        let mut sizes = self.sizes_for(sites.count()).to_vec();
         let all = self.best.reach - (first - self.problem.region.first);
         sizes.extend([now, now / 2, now.saturating_mul(2), 1, all]);
         sizes.retain(|t| (1..=all).contains(t));
         sizes.sort_unstable();
         sizes.dedup();
-        let is = |f: fn(&OpenVertices) -> bool| self.problem.sites[set].as_deref().is_some_and(f);
-        let orders = match (is(OpenVertices::has_blocks), is(OpenVertices::has_grid)) {
+        let orders = match (sites.has_blocks(), sites.has_grid()) {
             (_, true) => &[VertexOrder::Rows, VertexOrder::Blocks, VertexOrder::Grid][..],
             (true, false) => &[VertexOrder::Rows, VertexOrder::Blocks],
             _ => &[VertexOrder::Rows],
         };
-        let rule = |tiles: u32| orders.iter().map(move |&order| SetRule::Spread { order, first, tiles });
+        let rule = |tiles: u32| orders.iter().map(move |&order| GroupRule::Spread { order, first, tiles });
         for rule in sizes.into_iter().flat_map(rule) {
             if self.ended() {
                 return;
             }
-            if self.best.sets[set] != Some(rule) {
+            if self.best.groups[id] != Some(rule) {
                 let before = self.standing();
-                let undo = self.best.change_set(self.problem, set, rule);
-                self.keep_if_better(before, undo);
+                let undo = self.best.change_group(self.problem, id, rule);
+                self.keep_if_better(before, Some(undo));
             }
         }
     }
@@ -325,7 +319,7 @@ impl<'a> Search<'a> {
     fn var_rules(&mut self, id: VarId) {
         let (var, users) = (&self.problem.graph.vars[id], &self.problem.users[id]);
         // Vertices beside a variable would not see that it moves.
-        if self.best.vars[id].is_none() || self.best.sets.values().any(|s| *s == Some(SetRule::Beside)) {
+        if self.best.vars[id].is_none() || self.best.groups.values().any(|g| *g == Some(GroupRule::Beside)) {
             return;
         }
         let all = self.best.reach;

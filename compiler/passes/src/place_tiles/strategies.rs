@@ -2,9 +2,9 @@
 //!
 //! Invariant: a candidate is a function of the strategy and of the candidate that it starts from.
 
-use super::candidate::{Candidate, SetRule, VarRule};
+use super::candidate::{Candidate, GroupRule, VarRule};
 use super::linear;
-use super::problem::PlacementProblem;
+use super::problem::{PlacementProblem, VertexGroup};
 use super::spread::VertexOrder;
 use girder_ir::ids::ComputeSetId;
 
@@ -27,19 +27,27 @@ pub(super) fn candidate_of<'a>(
     candidate.work = 0;
     match strategy {
         Strategy::Follow(order, tiles) => {
-            let rule = SetRule::Spread { order, first: problem.region.first, tiles };
-            problem.open_sets.iter().for_each(|&s| candidate.place_set(problem, s, rule));
+            for (id, group) in &problem.groups {
+                candidate.place_group(problem, id, spread(group, order, (problem.region.first, tiles), start.reach));
+            }
             follow(problem, &mut candidate, tiles);
         }
         Strategy::Spread(least, tiles) => {
             for &var in &problem.open_vars {
                 candidate.place_var(problem, var, VarRule::Spread { least, tiles });
             }
-            problem.open_sets.iter().for_each(|&s| candidate.place_set(problem, s, SetRule::Beside));
+            problem.groups.keys().for_each(|id| candidate.place_group(problem, id, GroupRule::Beside));
         }
     }
     candidate.measure_all(problem);
     candidate
+}
+
+/// Returns the rule that spreads a group over tiles. Small groups of one compute set begin on different tiles.
+fn spread(group: &VertexGroup, order: VertexOrder, (first, tiles): (u32, u32), reach: u32) -> GroupRule {
+    let apart = if group.sites.count() * 2 <= u64::from(tiles) { group.number } else { 0 };
+    let apart = if apart + tiles <= reach { apart } else { apart.min(tiles / 2) };
+    GroupRule::Spread { order, first: first + apart, tiles: tiles.min(reach.saturating_sub(apart)).max(1) }
 }
 
 /// Gives each group of compute sets its own tiles, as far as there are enough.
@@ -54,7 +62,9 @@ pub(super) fn separate_groups<'a>(
     for (k, group) in (0u64..).zip(groups) {
         let edge = |k: u64| problem.region.first + (k * reach / count) as u32;
         let (first, tiles) = (edge(k), (edge(k + 1) - edge(k)).max(1));
-        group.iter().for_each(|&set| candidate.place_set(problem, set, SetRule::Spread { order, first, tiles }));
+        let rule = GroupRule::Spread { order, first, tiles };
+        let of_sets = group.iter().flat_map(|&set| &problem.groups_of[set]);
+        of_sets.for_each(|&id| candidate.place_group(problem, id, rule));
     }
     follow(problem, &mut candidate, start.reach);
     candidate.measure_all(problem);

@@ -1,6 +1,7 @@
 //! The elements that the vertices of a family access through a part of a field, run by run.
 //!
-//! Invariant: a run belongs to one vertex. There may be millions of them, so they are small, and sorted by their digits.
+//! Invariant: a run belongs to one vertex. There may be millions of them, so they are small, and sorted by their
+//! digits.
 
 use super::accesses::PartAccess;
 use girder_ir::family::Domain;

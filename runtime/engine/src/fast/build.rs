@@ -14,9 +14,9 @@ use crate::task::{Group, Landing, RowMoves, Task};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::Addressing;
 use girder_host::strides::{all_instances, const_table, line};
-use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps, SummedProducts};
+use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps, PartId, SummedProducts};
 use girder_ir::family::{CopyFamily, Family, Field};
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
+use girder_ir::ids::{CopyId, FamilyId};
 use girder_ir::stage::Allocated;
 use girder_ir::view::{View, copy_runs};
 
@@ -29,7 +29,7 @@ pub(super) struct Build<'a> {
 }
 
 impl Build<'_> {
-    pub fn set(&self, id: ComputeSetId, threads: usize) -> Result<Task, EngineError> {
+    pub fn part(&self, id: PartId, threads: usize) -> Result<Task, EngineError> {
         let others = Task::vertices(self.groups(id)?, threads);
         let (products, linked) = (&self.code.plan.products[id], &self.code.plan.linked[id]);
         if products.is_empty() && linked.is_empty() {
@@ -57,9 +57,9 @@ impl Build<'_> {
         Ok(Task::vertices(fused.rows.iter().map(group).collect::<Result<_, EngineError>>()?, threads))
     }
 
-    fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {
+    fn groups(&self, part: PartId) -> Result<Vec<Group>, EngineError> {
         let mut groups = Vec::new();
-        for (order, &id) in self.allocated.sets[set].families.iter().enumerate() {
+        for (order, &id) in self.code.plan.parts.parts[part].families.iter().enumerate() {
             if let Some(plan) = &self.code.plan.families[id] {
                 groups.push(self.group(order as u32, id, plan)?);
             }

@@ -1,9 +1,9 @@
 //! The waiting transfers to one receiver, as a matrix of bits with a row for each port.
 //!
 //! # Note: Rows of bits
-//! Most of the time few ports are free. The bits of a port's row, of the ports with which a transfer waits, and those of
-//! the free ports of the other side have the possible partners in common. So a search takes a few words, however many
-//! transfers wait.
+//! Most of the time few ports are free. The bits of a port's row, of the ports with which a transfer waits, and those
+//! of the free ports of the other side have the possible partners in common. So a search takes a few words, however
+//! many transfers wait.
 //!
 //! Invariant: a bit is set iff a transfer of its pair waits. The transfers of a pair start in order, the longest first.
 

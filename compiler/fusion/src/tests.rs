@@ -1,4 +1,4 @@
-use super::space::{Access, Extents, IterationSpace};
+use crate::space::{Access, Extents, IterationSpace};
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
 use proptest::prelude::*;

@@ -8,12 +8,14 @@ use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
 /// Extents of a box of iterations, outermost first.
-pub(super) type Extents = SmallVec<[u64; 4]>;
+pub type Extents = SmallVec<[u64; 4]>;
 
 /// An element for each iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Access {
+pub struct Access {
+    /// The variable.
     pub var: VarId,
+    /// Its element type.
     pub ty: ElemType,
     /// Byte of the element at iteration (0, …, 0).
     pub start: i64,
@@ -23,8 +25,10 @@ pub(super) struct Access {
 
 /// A box of iterations with its accesses.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct IterationSpace {
+pub struct IterationSpace {
+    /// Their lengths, outermost first.
     pub extents: Extents,
+    /// The element of each access at an iteration.
     pub accesses: Vec<Access>,
 }
 
@@ -89,6 +93,11 @@ impl IterationSpace {
     /// Returns the number of iterations.
     pub fn len(&self) -> u64 {
         self.extents.iter().product()
+    }
+
+    /// Returns whether it has no iterations.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Appends the iterations of another space with the same accesses, if they continue the outermost extent or form a

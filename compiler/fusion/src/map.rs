@@ -3,16 +3,13 @@
 //! Invariant: a step that is a [`Map`] applies its function in every iteration of its space, and does nothing else. No
 //! two iterations share a byte that one of them writes. No part of it can fail.
 
-use super::space::{Access, Extents, IterationSpace};
-use crate::error::HostError;
-use crate::hosted::HostedGraph;
-use crate::kernels::KernelSet;
+use crate::space::{Access, Extents, IterationSpace};
 use crate::strides::{all_instances, field_strides, line};
 use girder_codelet::elementwise::Elementwise;
-use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::StmtBlock;
 use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, Offset};
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, SizeId, SpecId};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{CopyId, FamilyId, FieldId, SizeId, SpecId, VarId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::copy_runs;
 use smallvec::SmallVec;
@@ -20,10 +17,29 @@ use smallvec::SmallVec;
 /// Maximal number of runs of a copy that is a map.
 const MOST_RUNS: usize = 1 << 10;
 
+/// A graph with the byte at which each variable begins. The variables need not be in any real memory: what counts is
+/// which of them share bytes.
+#[derive(Clone, Copy)]
+pub struct AddressedGraph<'g, 'o> {
+    /// The graph.
+    pub graph: &'g Graph,
+    /// The first byte of each variable, by id.
+    pub offsets: &'o [u64],
+}
+
+impl AddressedGraph<'_, '_> {
+    /// Returns the byte of an element of a variable.
+    fn byte(&self, var: VarId, element: i64) -> i64 {
+        self.offsets[var.as_u32() as usize] as i64 + element * i64::from(self.graph.vars[var].ty.bytes())
+    }
+}
+
 /// A step as a function of elements.
 #[derive(Clone, Debug)]
-pub(super) struct Map<'g> {
+pub struct Map<'g> {
+    /// What it computes in an iteration.
     pub function: Function<'g>,
+    /// Its iterations.
     pub space: IterationSpace,
     /// One per access of the space.
     pub uses: Vec<AccessUse>,
@@ -37,7 +53,7 @@ pub(super) struct Map<'g> {
 
 /// The use of an access by a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct AccessUse {
+pub struct AccessUse {
     /// Whether the old element is read.
     pub reads: bool,
     /// Whether the element is written.
@@ -46,7 +62,7 @@ pub(super) struct AccessUse {
 
 /// The computation of a map in each iteration.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Function<'g> {
+pub enum Function<'g> {
     /// Copies the element of the first access to the second.
     Copy(ElemType),
     /// Runs statements of a codelet.
@@ -55,13 +71,16 @@ pub(super) enum Function<'g> {
 
 /// Statements of a codelet for some sizes and constants.
 #[derive(Clone, Debug)]
-pub(super) struct Applied<'g> {
+pub struct Applied<'g> {
+    /// The codelet.
     pub spec: SpecId,
     /// The sizes that the statements name.
     pub sizes: Vec<(SizeId, i64)>,
+    /// Its constants.
     pub consts: Vec<(FieldId, Scalar)>,
     /// The field of each access.
     pub fields: Vec<FieldId>,
+    /// The statements.
     pub statements: &'g StmtBlock,
 }
 
@@ -73,24 +92,23 @@ impl PartialEq for Applied<'_> {
 }
 
 impl<'g> Map<'g> {
-    /// Returns a compute set as a map, or `None` if it is not a map.
-    pub fn of_set(
-        graph: HostedGraph<'g>,
-        kernels: &mut KernelSet<'g>,
-        set: ComputeSetId,
-    ) -> Result<Option<Map<'g>>, HostError> {
+    /// Returns the vertices of some families of a compute set as a map, or `None` if it is not a map. `body` returns
+    /// the codelet of a family as a nest of loops, if it is elementwise.
+    ///
+    /// # Errors
+    /// The errors of `body`.
+    pub fn of_families<E>(
+        graph: AddressedGraph<'g, '_>,
+        families: &[FamilyId],
+        mut body: impl FnMut(&'g Family) -> Result<Option<Elementwise<'g>>, E>,
+    ) -> Result<Option<Map<'g>>, E> {
         let mut whole: Option<Map> = None;
-        for &id in &graph.graph.sets[set].families {
+        for &id in families {
             let family = &graph.graph.families[id];
             if family.domain.count() == 0 {
                 continue;
             }
-            let Some(shaped) = kernels.shaped(family)? else { return Ok(None) };
-            let (sizes, facts) = kernels.known(shaped);
-            let body = Elementwise::of(&graph.graph.codelets[family.codelet], sizes, facts);
-            let Some(map) = body.and_then(|body| Map::of_family(graph, id, family, body, sizes)) else {
-                return Ok(None);
-            };
+            let Some(map) = body(family)?.and_then(|body| Map::of_family(graph, id, body)) else { return Ok(None) };
             if !Map::join(&mut whole, map) {
                 return Ok(None);
             }
@@ -98,14 +116,9 @@ impl<'g> Map<'g> {
         Ok(whole.and_then(Map::finished))
     }
 
-    fn of_family(
-        graph: HostedGraph<'_>,
-        id: FamilyId,
-        family: &Family,
-        body: Elementwise<'g>,
-        sizes: &Sizes,
-    ) -> Option<Map<'g>> {
-        let codelet = &graph.codelets[family.codelet];
+    fn of_family(graph: AddressedGraph<'_, '_>, id: FamilyId, body: Elementwise<'g>) -> Option<Map<'g>> {
+        let family = &graph.graph.families[id];
+        let codelet = &graph.graph.codelets[family.codelet];
         let vertices = VertexIndices::of(family);
         let mut space = IterationSpace { extents: vertices.extents(), accesses: Vec::new() };
         space.extents.extend(body.extents.iter().copied());
@@ -125,8 +138,7 @@ impl<'g> Map<'g> {
         };
         let consts = family.consts.iter().map(uniform).collect::<Option<_>>()?;
         let fields = body.uses.iter().map(|u| u.field).collect();
-        let sizes = body.sizes.iter().map(|&size| (size, sizes.sizes[size])).collect();
-        let applied = Applied { spec: family.codelet, sizes, consts, fields, statements: body.statements };
+        let applied = Applied { spec: family.codelet, sizes: body.sizes, consts, fields, statements: body.statements };
         let uses: Vec<AccessUse> = body.uses.iter().map(|u| AccessUse { reads: u.reads, writes: u.writes }).collect();
         let grain = body.extents.iter().product();
         let written = uses.iter().position(|t| t.writes)?;
@@ -136,13 +148,13 @@ impl<'g> Map<'g> {
     }
 
     /// Returns a copy as a map, or `None` if it is not a map.
-    pub fn of_copy(graph: HostedGraph<'_>, copy: CopyId) -> Option<Map<'g>> {
+    pub fn of_copy(graph: AddressedGraph<'g, '_>, copy: CopyId) -> Option<Map<'g>> {
         let mut whole: Option<Map> = None;
         let mut runs = 0;
-        for CopyFamily { domain, dst, src, .. } in &graph.copies[copy].families {
+        for CopyFamily { domain, dst, src, .. } in &graph.graph.copies[copy].families {
             let (dst, src) = (all_instances(dst, domain)?, all_instances(src, domain)?);
             for c in copy_runs(&dst, &src) {
-                let ty = graph.vars[c.dst_var].ty;
+                let ty = graph.graph.vars[c.dst_var].ty;
                 let access = |var, start: u64, stride: i64| Access {
                     var,
                     ty,
@@ -162,6 +174,15 @@ impl<'g> Map<'g> {
             }
         }
         whole.and_then(Map::finished)
+    }
+
+    /// Returns whether no element is accessed twice in an iteration, once as a write.
+    pub fn obeys_the_race_rule(&self) -> bool {
+        let all: Vec<(&Access, &AccessUse)> = self.space.accesses.iter().zip(&self.uses).collect();
+        let clash = |(a, u): &(&Access, &AccessUse), (b, v): &(&Access, &AccessUse)| {
+            (u.writes || v.writes) && (a.var, a.start, &a.strides) == (b.var, b.start, &b.strides)
+        };
+        all.iter().enumerate().all(|(n, a)| all[..n].iter().all(|b| !clash(a, b)))
     }
 
     /// Adds the iterations of one more map, if it has the same function; returns whether they were added.
@@ -205,7 +226,7 @@ impl VertexIndices<'_> {
     }
 
     /// Returns the access of the first element of a field in each vertex.
-    fn access(&self, graph: HostedGraph<'_>, field: &Field, ty: ElemType) -> Option<Access> {
+    fn access(&self, graph: AddressedGraph<'_, '_>, field: &Field, ty: ElemType) -> Option<Access> {
         let [part] = &field.parts[..] else { return None };
         let size = i64::from(ty.bytes());
         let (base, strides): (i64, SmallVec<[i64; 4]>) = match &part.offset {

@@ -10,11 +10,9 @@
 //!
 //! Invariant: the steps of a [`Chain`] leave every byte that other code reads as the separate steps would.
 
-use super::lifetimes::Lifetimes;
-use super::map::{Function, Map};
-use super::space::{Access, IterationSpace};
-use girder_ir::graph::Graph;
-use girder_ir::ids::{StepId, VarId};
+use crate::map::{Function, Map};
+use crate::space::{Access, IterationSpace};
+use girder_ir::ids::VarId;
 
 /// Maximal number of maps in a chain.
 const MOST_MAPS: usize = 24;
@@ -22,13 +20,10 @@ const MOST_MAPS: usize = 24;
 const MOST_EXPRESSIONS: usize = 1 << 12;
 /// Maximal number of elements per iteration in memory, for which a kernel has registers.
 const MOST_SLOTS: usize = 12;
-/// Maximal number of iterations of a row: such loops are not counted (see the note on iterations in
-/// `girder_codelet::interpret`).
-pub(super) const MOST_ITERATIONS: u64 = girder_codelet::interpret::FREE_ITERATIONS;
-
 /// An element of each iteration, by its address.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub struct Slot {
+    /// The element.
     pub access: Access,
     /// The variables to which the element belongs; several variables may share memory at different times.
     vars: Vec<VarId>,
@@ -40,10 +35,12 @@ pub(super) struct Slot {
 
 /// Consecutive maps over the same iterations.
 #[derive(Clone, Debug)]
-pub(super) struct Chain<'g> {
+pub struct Chain<'g> {
+    /// The maps, in the order in which they run.
     pub maps: Vec<Map<'g>>,
     /// The slot of each access of each map.
     pub at: Vec<Vec<usize>>,
+    /// The elements that the maps access.
     pub slots: Vec<Slot>,
     /// The iterations, with an access for each slot.
     pub space: IterationSpace,
@@ -51,12 +48,12 @@ pub(super) struct Chain<'g> {
 
 /// The slots of a chain that are in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct MemorySlots {
+pub struct MemorySlots {
     /// Slots that are loaded at the beginning of an iteration.
     pub loads: Vec<bool>,
     /// Slots that are stored at the end of an iteration.
     pub stores: Vec<bool>,
-    /// The iterations, with the accesses of the slots in memory, in order: at most two extents.
+    /// The iterations, with the accesses of the slots in memory, in order.
     pub space: IterationSpace,
 }
 
@@ -113,16 +110,9 @@ impl<'g> Chain<'g> {
         self.maps.push(map.clone());
     }
 
-    /// Returns the slots in memory if the chain is the steps from `first` to `last`, or `None` if they cannot run
-    /// iteration by iteration.
-    pub fn memory_slots(
-        &self,
-        graph: &Graph,
-        lifetimes: &Lifetimes,
-        first: StepId,
-        last: StepId,
-    ) -> Option<MemorySlots> {
-        let inside = |var: VarId| !graph.vars[var].is_persistent() && lifetimes.is_within(var, first, last);
+    /// Returns the slots in memory, or `None` if the maps cannot run iteration by iteration. `inside` tells whether no
+    /// code but that of the chain touches a variable.
+    pub fn memory_slots(&self, inside: impl Fn(VarId) -> bool) -> Option<MemorySlots> {
         let loads: Vec<bool> = self.slots.iter().map(|s| !s.loaded.is_empty()).collect();
         let is_stored = |s: &Slot| s.written.iter().any(|v| !inside(*v) || s.loaded.contains(v));
         let stores: Vec<bool> = self.slots.iter().map(is_stored).collect();
@@ -144,12 +134,7 @@ impl<'g> Chain<'g> {
         let accesses = in_memory.iter().map(|&n| self.slots[n].access.clone()).collect();
         let mut space = IterationSpace { extents: extents.clone(), accesses };
         space.join();
-        let fits = match &space.extents[..] {
-            [] | [_] => true,
-            [_, inner] => *inner <= MOST_ITERATIONS,
-            _ => false,
-        };
-        (fits && stores.contains(&true)).then_some(MemorySlots { loads, stores, space })
+        stores.contains(&true).then_some(MemorySlots { loads, stores, space })
     }
 
     /// Returns whether the chain contains more than copies.

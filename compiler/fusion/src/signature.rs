@@ -4,21 +4,31 @@
 
 use girder_ir::ids::{FieldId, SizeId, SpecId};
 use girder_ir::types::ElemType;
+use smallvec::SmallVec;
 
 /// The parameters of a fused codelet, besides the graph.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct FusedSignature {
+pub struct FusedSignature {
     /// The functions, each with the slots of its accesses.
     pub maps: Vec<(FunctionSignature, Vec<usize>)>,
     /// The slots in memory.
     pub fields: Vec<FusedField>,
-    /// Trip count of the loop.
-    pub iterations: u64,
+    /// The loops, outermost first.
+    pub loops: SmallVec<[LoopLength; 3]>,
+}
+
+/// The trip count of a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LoopLength {
+    /// A number.
+    Fixed(u64),
+    /// A size of the codelet, which the shapes of its fields bind.
+    Bound,
 }
 
 /// A function without the values of its constants.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum FunctionSignature {
+pub enum FunctionSignature {
     /// A copy of an element.
     Copy,
     /// The statements of a codelet.
@@ -34,7 +44,7 @@ pub(crate) enum FunctionSignature {
 
 /// A slot that is in memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct FusedField {
+pub struct FusedField {
     /// The slot.
     pub slot: usize,
     /// Its element type.
@@ -43,6 +53,6 @@ pub(crate) struct FusedField {
     pub loads: bool,
     /// Whether it is stored at the end of an iteration.
     pub stores: bool,
-    /// Whether it moves from iteration to iteration of a row.
-    pub moves: bool,
+    /// The loops along which it moves, outermost first: its dimensions.
+    pub along: SmallVec<[usize; 3]>,
 }

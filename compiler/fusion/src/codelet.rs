@@ -1,12 +1,12 @@
-//! The codelet of a chain: one loop whose body runs all maps of the chain in each iteration, in order.
+//! The codelet of a chain: a nest of loops whose body runs all maps of the chain in each iteration, in order.
 //!
-//! Invariant: the codelet cannot fail: its loop is as long as its fields, and its body comes from codelets whose checks
-//! are proven.
+//! Invariant: the codelet cannot fail: its loops are as long as its fields, and its body comes from codelets whose
+//! checks are proven.
 
-use super::chain::{Chain, MemorySlots};
-use super::map::{Applied, Function};
-use super::signature::{FunctionSignature, FusedField, FusedSignature};
-use super::space::Access;
+use crate::chain::{Chain, MemorySlots};
+use crate::map::{Applied, Function};
+use crate::signature::{FunctionSignature, FusedField, FusedSignature, LoopLength};
+use crate::space::Access;
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{
     Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt, StmtBlock,
@@ -17,8 +17,13 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
 
-/// Returns the signature of a chain for rows of some iterations.
-pub(super) fn signature(chain: &Chain, memory: &MemorySlots, iterations: u64) -> FusedSignature {
+/// Returns the signature of a chain for some loops. `along` has the loops along which each slot in memory moves.
+pub fn signature(
+    chain: &Chain,
+    memory: &MemorySlots,
+    loops: SmallVec<[LoopLength; 3]>,
+    along: impl IntoIterator<Item = SmallVec<[usize; 3]>>,
+) -> FusedSignature {
     let function = |f: &Function| match f {
         Function::Copy(_) => FunctionSignature::Copy,
         Function::Codelet(a) => {
@@ -26,23 +31,23 @@ pub(super) fn signature(chain: &Chain, memory: &MemorySlots, iterations: u64) ->
         }
     };
     let in_memory = (0..chain.slots.len()).filter(|&n| memory.loads[n] || memory.stores[n]);
-    let field = |(slot, access): (usize, &Access)| FusedField {
+    let field = |((slot, access), along): ((usize, &Access), _)| FusedField {
         slot,
         ty: access.ty,
         loads: memory.loads[slot],
         stores: memory.stores[slot],
-        moves: access.strides.last().is_some_and(|&s| s != 0),
+        along,
     };
     FusedSignature {
         maps: chain.maps.iter().map(|m| function(&m.function)).zip(chain.at.iter().cloned()).collect(),
-        fields: in_memory.zip(&memory.space.accesses).map(field).collect(),
-        iterations,
+        fields: in_memory.zip(&memory.space.accesses).zip(along).map(field).collect(),
+        loops,
     }
 }
 
 /// Builds the codelet for a signature. Its edge fields are the slots in memory, in order; its constants are those of
 /// the maps, in order.
-pub(super) fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
+pub fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
     let mut fuser = Fuser::new(signature, chain.slots.len());
     for (map, slots) in chain.maps.iter().zip(&chain.at) {
         match &map.function {
@@ -56,10 +61,10 @@ pub(super) fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) 
 /// A fused codelet under construction.
 struct Fuser {
     codelet: Codelet,
-    /// The index of the loop.
-    index: LocalId,
-    /// The field of each slot that is in memory, and whether it has an index.
-    fields: Vec<Option<(FieldId, bool)>>,
+    /// The index of each loop, and its trip count as a dimension.
+    loops: Vec<(LocalId, DimDecl)>,
+    /// The field of each slot that is in memory, and the loops along which it moves.
+    fields: Vec<Option<(FieldId, SmallVec<[usize; 3]>)>>,
     /// The local that holds each slot that was written.
     values: Vec<Option<LocalId>>,
     body: StmtBlock,
@@ -88,7 +93,11 @@ impl Fuser {
     fn new(signature: &FusedSignature, slots: usize) -> Fuser {
         let span = Span::default();
         let mut codelet = Codelet::empty("fused", span);
-        let index = codelet.locals.push(Local { name: "i".into(), ty: ElemType::I64, array: None });
+        let mut loops = Vec::new();
+        for k in 0..signature.loops.len() {
+            let index = Local { name: format!("i{k}").into(), ty: ElemType::I64, array: None };
+            loops.push((codelet.locals.push(index), None));
+        }
         let mut fields = vec![None; slots];
         for fused in &signature.fields {
             let dir = match (fused.loads, fused.stores) {
@@ -96,12 +105,25 @@ impl Fuser {
                 (false, true) => Dir::Out,
                 (_, false) => Dir::In,
             };
-            let dims = fused.moves.then_some(DimDecl::Fixed(signature.iterations)).into_iter().collect();
-            let name = format!("x{}", fused.slot).into();
+            // A size is declared by the first field that has it.
+            let dim = |&k: &usize| match signature.loops[k] {
+                LoopLength::Fixed(n) => *loops[k].1.get_or_insert(DimDecl::Fixed(n)),
+                LoopLength::Bound => {
+                    *loops[k].1.get_or_insert_with(|| DimDecl::Size(codelet.sizes.push(format!("n{k}").into())))
+                }
+            };
+            let dims = fused.along.iter().map(dim).collect();
+            let name = format!("x{}", codelet.fields.len()).into();
             let field = codelet.fields.push(FieldDecl { name, dir, ty: fused.ty, dims, align: 1, span });
-            fields[fused.slot] = Some((field, fused.moves));
+            fields[fused.slot] = Some((field, fused.along.clone()));
         }
-        Fuser { codelet, index, fields, values: vec![None; slots], body: StmtBlock::new(), span }
+        let length = |(k, (index, dim)): (usize, (LocalId, Option<DimDecl>))| match (dim, signature.loops[k]) {
+            (Some(dim), _) => (index, dim),
+            (None, LoopLength::Fixed(n)) => (index, DimDecl::Fixed(n)),
+            (None, LoopLength::Bound) => unreachable!("a field that is written moves along every loop"),
+        };
+        let loops = loops.into_iter().enumerate().map(length).collect();
+        Fuser { codelet, loops, fields, values: vec![None; slots], body: StmtBlock::new(), span }
     }
 
     fn expr(&mut self, ty: ElemType, kind: ExprKind) -> ExprId {
@@ -118,10 +140,13 @@ impl Fuser {
 
     /// Returns the field and the index of a slot in memory.
     fn element(&mut self, slot: usize) -> (FieldId, Index, SiteId) {
-        let (field, moves) = self.fields[slot].expect("a slot that is loaded or stored is in memory");
-        let local = self.index;
-        let index = moves.then(|| self.expr(ElemType::I64, ExprKind::Local(local)));
-        (field, index.into_iter().collect(), self.site(Check::Index))
+        let (field, along) = self.fields[slot].clone().expect("a slot that is loaded or stored is in memory");
+        let mut index = Index::new();
+        for k in along {
+            let local = self.loops[k].0;
+            index.push(self.expr(ElemType::I64, ExprKind::Local(local)));
+        }
+        (field, index, self.site(Check::Index))
     }
 
     /// Returns the value of a slot.
@@ -144,6 +169,11 @@ impl Fuser {
     }
 
     fn copy(&mut self, ty: ElemType, from: usize, to: usize) {
+        if let Some(local) = self.values[from] {
+            // The local of a slot is set once.
+            self.values[to] = Some(local);
+            return;
+        }
         let value = self.read(ty, from);
         let stmt = self.write(ty, to, value);
         self.body.push(stmt);
@@ -168,8 +198,12 @@ impl Fuser {
         for stmt in block {
             match stmt {
                 Stmt::Set { local, value } => {
+                    let elementary = names.from.elementary[*local];
+                    let elementary = elementary.map(|(function, of)| (function, self.copied(names, of)));
                     let value = self.copied(names, *value);
-                    done.push(Stmt::Set { local: self.local(names, *local), value });
+                    let local = self.local(names, *local);
+                    self.codelet.elementary[local] = elementary;
+                    done.push(Stmt::Set { local, value });
                 }
                 Stmt::If { cond, then, els } => {
                     let cond = self.copied(names, *cond);
@@ -229,9 +263,18 @@ impl Fuser {
             let value = self.expr(fused.ty, ExprKind::Local(local));
             self.body.push(Stmt::Store { field, index, value, site });
         }
-        let (lo, hi, site) = (self.int(0), self.int(signature.iterations), self.site(Check::Iterations));
-        let body = std::mem::take(&mut self.body);
-        self.codelet.body = vec![Stmt::For { var: self.index, lo, hi, step: 1, label: Label(0), body, site }];
+        let mut body = std::mem::take(&mut self.body);
+        for (k, (index, dim)) in std::mem::take(&mut self.loops).into_iter().enumerate().rev() {
+            let lo = self.int(0);
+            let hi = match dim {
+                DimDecl::Size(size) => self.expr(ElemType::I64, ExprKind::Size(size)),
+                DimDecl::Fixed(n) => self.int(n),
+                DimDecl::Expr(e) => e,
+            };
+            let (label, site) = (Label(k as u32), self.site(Check::Iterations));
+            body = vec![Stmt::For { var: index, lo, hi, step: 1, label, body, site }];
+        }
+        self.codelet.body = body;
         self.codelet
     }
 }

@@ -1,0 +1,53 @@
+//! Spans: the fewest neighbouring steps whose tasks can run one after another without those of other steps between.
+//!
+//! Invariant: the spans of a sequence follow one another, and the tasks of each are those of its steps.
+
+use girder_ir::ids::StepId;
+
+/// A task of one or more steps.
+#[derive(Clone)]
+pub(super) struct TimedTask {
+    /// The step of each of its units.
+    pub steps: Vec<StepId>,
+    /// The task.
+    pub task: usize,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Span {
+    /// The steps, in the order of the program.
+    pub steps: Vec<StepId>,
+    /// Their tasks, in the order in which they run.
+    pub tasks: Vec<TimedTask>,
+}
+
+impl Span {
+    /// Returns the first step.
+    pub fn first(&self) -> Option<StepId> {
+        self.steps.first().copied()
+    }
+}
+
+/// Divides the tasks of neighbouring steps into spans.
+pub(super) fn spans(steps: &[StepId], tasks: Vec<TimedTask>) -> Vec<Span> {
+    let position = |step: &StepId| steps.iter().position(|s| s == step).unwrap_or_default();
+    let mut left = vec![0usize; steps.len()];
+    tasks.iter().flat_map(|t| &t.steps).for_each(|step| left[position(step)] += 1);
+    let mut all = Vec::new();
+    let (mut from, mut to) = (0, 0);
+    let mut open: Vec<TimedTask> = Vec::new();
+    for task in tasks {
+        for step in &task.steps {
+            let at = position(step);
+            left[at] -= 1;
+            to = to.max(at + 1);
+        }
+        open.push(task);
+        if left[..to].iter().all(|&n| n == 0) {
+            all.push(Span { steps: steps[from..to].to_vec(), tasks: std::mem::take(&mut open) });
+            from = to;
+        }
+    }
+    all
+}
