@@ -34,7 +34,7 @@ const SHARE: u64 = 32;
 
 /// Bytes of exchange code and vertex state of a compute set on a tile. A program of so many that they may fill a tile
 /// keeps its compute sets apart, so that `place-tiles` can give groups of them tiles of their own.
-const SET_BYTES: u64 = 64;
+const SET_BYTES: u64 = 256;
 
 impl Pass for MergeComputeSets {
     const NAME: &'static str = "merge-compute-sets";
