@@ -73,8 +73,8 @@ impl<'g, 'a> Fuser<'g, 'a> {
         Fuser { graph, parts, accesses, maps: FxHashMap::default() }
     }
 
-    /// Returns the longest chain of units from the first one on, by their positions, or `None` if there is none. A single
-    /// unit is a chain only if its vertices are boxes of several shapes, which then become rows.
+    /// Returns the longest chain of units from the first one on, by their positions, or `None` if there is none. A
+    /// single unit is a chain only if its vertices are boxes of several shapes, which then become rows.
     pub fn longest(
         &mut self,
         kernels: &mut KernelSet<'g>,
