@@ -53,7 +53,8 @@ impl Graph {
     /// Returns the families of a compute set by operation: those with one codelet that write the same variables, each
     /// operation in the place of its first family. A compute set that several steps share has several.
     pub fn operations(&self, set: ComputeSetId) -> Vec<Vec<FamilyId>> {
-        let mut operations: Vec<((SpecId, Vec<VarId>), Vec<FamilyId>)> = vec![];
+        let mut keys: Vec<(SpecId, Vec<VarId>)> = vec![];
+        let mut operations: Vec<Vec<FamilyId>> = vec![];
         for &id in &self.sets[set].families {
             let family = &self.families[id];
             let codelet = &self.codelets[family.codelet];
@@ -62,12 +63,15 @@ impl Graph {
             written.sort_unstable();
             written.dedup();
             let key = (family.codelet, written);
-            match operations.iter_mut().find(|o| o.0 == key) {
-                Some(operation) => operation.1.push(id),
-                None => operations.push((key, vec![id])),
+            match keys.iter().position(|k| *k == key) {
+                Some(at) => operations[at].push(id),
+                None => {
+                    keys.push(key);
+                    operations.push(vec![id]);
+                }
             }
         }
-        operations.into_iter().map(|o| o.1).collect()
+        operations
     }
 
     /// Returns the indices of the loops that the user wrote around a vertex.

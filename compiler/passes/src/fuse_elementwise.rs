@@ -105,6 +105,9 @@ struct FusedStep {
     families: Vec<Family>,
 }
 
+/// New codelets with their texts.
+type MadeItems = Vec<(Codelet, CodeletItem)>;
+
 /// A chain that can run as one step.
 struct Candidate<'g> {
     chain: Chain<'g>,
@@ -168,7 +171,7 @@ impl<'g> Fuser<'g> {
     }
 
     /// Returns the fused steps, and the new codelets with their items.
-    fn run(mut self, cx: &mut PassContext) -> Result<(Vec<FusedStep>, Vec<(Codelet, CodeletItem)>)> {
+    fn run(mut self, cx: &mut PassContext) -> Result<(Vec<FusedStep>, MadeItems)> {
         let mut fused: Vec<FusedStep> = vec![];
         // The steps whose places fused steps take.
         let mut at: EntitySet<StepId> = EntitySet::new();

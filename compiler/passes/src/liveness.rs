@@ -124,7 +124,7 @@ fn analysed(graph: &Graph, order: &LivenessOrder, leaves: &Leaves) -> (Atoms, Ef
         let effects = leaves.effects(&coarse);
         (coarse, effects, summaries)
     } else {
-        let atoms = Atoms::split(graph, &leaves, &suspects);
+        let atoms = Atoms::split(graph, leaves, &suspects);
         let effects = leaves.effects(&atoms);
         let summaries = Summaries::of(graph, order, &effects);
         (atoms, effects, summaries)

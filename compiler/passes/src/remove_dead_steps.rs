@@ -83,7 +83,7 @@ fn temporaries_written(graph: &Graph, step: StepId) -> Option<Vec<VarId>> {
                 let written = family.fields.iter().filter(|f| codelet.fields[f.field].dir.writes());
                 written.flat_map(|f| &f.parts).map(|p| p.var).collect::<Vec<_>>()
             };
-            let written = families().flat_map(fields).collect();
+            let written: Vec<VarId> = families().flat_map(fields).collect();
             if !are_temporaries(graph, &written) || !families().all(|family| cannot_fail(graph, family)) {
                 return None;
             }
@@ -95,6 +95,6 @@ fn temporaries_written(graph: &Graph, step: StepId) -> Option<Vec<VarId>> {
     are_temporaries(graph, &written).then_some(written)
 }
 
-fn are_temporaries(graph: &Graph, vars: &Vec<VarId>) -> bool {
+fn are_temporaries(graph: &Graph, vars: &[VarId]) -> bool {
     vars.iter().all(|&var| !graph.vars[var].is_persistent())
 }

@@ -121,7 +121,10 @@ impl CutBox {
                     n = 1;
                     break;
                 }
-                if extents[k] % unit != 0 || n % here != 0 || outward != access.strides[k] * extents[k] as i64 {
+                if !extents[k].is_multiple_of(unit)
+                    || !n.is_multiple_of(here)
+                    || outward != access.strides[k] * extents[k] as i64
+                {
                     return None;
                 }
                 if here > 1 {
