@@ -4,9 +4,8 @@
 //!   vertices are; `girder_codelet::elementwise` recognises the codelets.
 //! - [`chain`] decides which maps may run as one, and which elements are then in memory (see the note on fused maps).
 //! - [`codelet`] builds the codelet; [`signature`] is its key.
-//! - [`print`] writes the text of a codelet that has no source; [`items`] keeps codelets and their texts in the order
-//!   of
-//!   reading.
+//! - [`mod@print`] writes the text of a codelet that has no source; [`items`] keeps codelets and their texts in the
+//!   order of reading.
 //! - [`strides`] has closed forms of fields.
 //!
 //! The pass `fuse-elementwise` uses it on the graph, where each variable has bytes of its own; `girder_host` on the

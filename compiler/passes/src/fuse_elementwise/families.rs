@@ -45,7 +45,8 @@ pub(super) fn constants(chain: &Chain) -> Vec<Scalar> {
 }
 
 fn of_box(chain: &Chain, memory: &MemorySlots, cut: &CutBox, offsets: &[u64]) -> Option<BoxVertices> {
-    let factors = || cut.factors.iter().enumerate().flat_map(|(k, own)| own.iter().map(move |f| (k, *f)));
+    let all = || cut.factors.iter().enumerate().flat_map(|(k, own)| own.iter().map(move |f| (k, *f)));
+    let factors = || all().filter(|f| f.1.n > 1);
     let mut across: Vec<(usize, Factor)> = factors().filter(|f| f.1.across.is_some()).collect();
     across.sort_by_key(|f| f.1.across);
     let within: Vec<(usize, Factor)> = factors().filter(|f| f.1.across.is_none()).collect();
