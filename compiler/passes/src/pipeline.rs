@@ -1,7 +1,8 @@
 //! The passes in order, and how a compilation runs through them or resumes from text.
 //!
 //! ```text
-//! Graph ─promote-temporaries→ Graph ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
+//! Graph ─promote-temporaries→ Graph ─remove-dead-steps→ Graph ─fuse-elementwise→ Graph ─merge-compute-sets→ Graph
+//!       ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
 //!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
