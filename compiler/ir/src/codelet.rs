@@ -3,8 +3,9 @@
 //!
 //! It is a structured tree: statements over scalar locals, local arrays and fields; expressions without side effects
 //! except checks that may fail. Both the interpreter and the code generator walk it. The text of a
-//! stage carries the source of the codelet, see [`CodeletItem`](crate::graph::CodeletItem); only codelets that a pass has
-//! made are printed from this form. Code that treats all forms alike uses generic accessors such as [`ExprKind::operands`] and [`Stmt::blocks`].
+//! stage carries the source of the codelet, see [`CodeletItem`](crate::graph::CodeletItem); only codelets that a pass
+//! has made are printed from this form. Code that treats all forms alike uses generic accessors such as
+//! [`ExprKind::operands`] and [`Stmt::blocks`].
 //!
 //! # Note: Order
 //! Evaluation is left to right, operands before their operator, and statements in order; nothing is contracted or

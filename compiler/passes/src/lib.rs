@@ -5,8 +5,8 @@
 //! [`footprint`] (which elements a family accesses) and [`liveness`] (when a temporary holds a value that is still
 //! needed). [`superstep`] holds the formulas of time. Then come the passes in order: [`promote_temporaries`],
 //! [`remove_dead_steps`], [`fuse_elementwise`], [`merge_compute_sets`], [`merge_copies`], [`place_tiles`],
-//! [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`]. `rewrite` is what those from graph to
-//! graph change a program with. [`model_time`] computes the time of the result.
+//! [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`]. With `rewrite`, passes from graph
+//! to graph change a program. [`model_time`] computes the time of the result.
 //!
 //! Invariant: a pass is a function from one stage to the next. It reads the machine as data, reports to the user
 //! through diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
