@@ -30,10 +30,6 @@ fn peaks_of_examples_and_programs_are_within_a_tenth_of_what_is_live() {
     let examples = files::examples().into_iter().map(|p| (Program::file(&p), p));
     let programs = files::under("tests/programs", ".gir").into_iter().map(|p| (Program::small(&p), p));
     for (program, path) in examples.chain(programs) {
-        // What may be larger than a tile need not be packed well.
-        if files::text(&path).contains("//! girder: --allow-over-memory") {
-            continue;
-        }
         check(&path.display().to_string(), &program);
     }
 }

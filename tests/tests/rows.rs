@@ -112,7 +112,7 @@ fn layers_in_a_repeat_over_stacked_weights_cost_little_more_than_their_text_repe
         let repeated = layers(&separate, &steps).estimate("main").cycles;
         // A bias that is a row of a stacked one travels in each iteration; one of its own is where its layer is.
         println!("{count} layers: {cycles} cycles in a repeat, {repeated} repeated");
-        assert!(cycles as f64 <= 1.3 * repeated as f64, "{count} layers: {cycles} against {repeated}");
+        assert!(cycles as f64 <= 1.2 * repeated as f64, "{count} layers: {cycles} against {repeated}");
     }
 }
 

@@ -1,15 +1,13 @@
 //! Compiled code agrees with the interpreter: random codelets of every form, on random memory.
 
-mod harness;
-
+use crate::harness::Case;
+use crate::harness::choices::Choices;
+use crate::harness::columns;
+use crate::harness::lanes;
+use crate::harness::narrow;
+use crate::harness::random::case;
 use girder_codelet::cost::{Cost, CostInputs, MemFacts, TileCosts, cost_of, counted_cost_of};
 use girder_ir::codelet::Codelet;
-use harness::Case;
-use harness::choices::Choices;
-use harness::columns;
-use harness::lanes;
-use harness::narrow;
-use harness::random::case;
 use proptest::prelude::*;
 
 proptest! {

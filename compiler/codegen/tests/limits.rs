@@ -1,7 +1,7 @@
 //! Codelets that the code generator rejects, and codelets at its limits.
 
-mod harness;
-
+use crate::harness::build::Build;
+use crate::harness::{Case, Spread};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codegen::abi::{Batch, Failure, Status};
 use girder_codegen::{CodegenError, Host, compile, compile_for};
@@ -11,8 +11,6 @@ use girder_codelet::interpret::{loop_limits::TOTAL, trips};
 use girder_codelet::kernel::{Addressing, KernelSpec};
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
-use harness::build::Build;
-use harness::{Case, Spread};
 
 /// Compiles a codelet of scalars.
 fn compiled(codelet: &Codelet) -> Result<(), CodegenError> {
@@ -309,7 +307,7 @@ fn endless_loops_stop() {
             consts: std::ptr::null(),
             const_step: 0,
             cancel: &raw const cancel,
-            imports: &raw const harness::natives::IMPORTS,
+            imports: &raw const crate::harness::natives::IMPORTS,
             iterations,
             total_iterations: u64::MAX,
             workers: 1,

@@ -1,9 +1,7 @@
 //! Loops and sums over narrow integers process sixty-four bytes at a time if the arithmetic permits, and agree with the
 //! interpreter.
 
-mod harness;
-
-use harness::source::case;
+use crate::harness::source::case;
 
 /// Checks that compiled code agrees with the interpreter. Returns whether an AVX-512 lane holds four elements of one
 /// byte.

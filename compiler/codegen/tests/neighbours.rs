@@ -1,8 +1,6 @@
 //! Adjacent reductions share a vector kernel if none depends on another, and agree with the interpreter either way.
 
-mod harness;
-
-use harness::source::case;
+use crate::harness::source::case;
 
 /// Checks that compiled code agrees with the interpreter. Returns the number of vector kernels that AVX-512 code calls.
 fn vector_kernels(text: &str, shapes: &[&[u64]]) -> usize {

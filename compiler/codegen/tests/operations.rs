@@ -1,14 +1,12 @@
 //! Every operator and conversion, for every type, on all pairs of values at the edges of their ranges.
 
-mod harness;
-
+use crate::harness::build::Build;
+use crate::harness::choices::TYPES;
+use crate::harness::{Case, Spread};
 use girder_ir::codelet::*;
 use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::*;
-use harness::build::Build;
-use harness::choices::TYPES;
-use harness::{Case, Spread};
 
 /// Values at the edges of a type, and some between.
 fn edges(ty: ElemType) -> Vec<u64> {

@@ -1,12 +1,10 @@
 //! Codelets from source text, with functions of the prelude: they agree with the interpreter, and their loops become
 //! vectors.
 
-mod harness;
-
+use crate::harness::Neighbours;
+use crate::harness::source::{case, vertices};
 use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::F32;
-use harness::Neighbours;
-use harness::source::{case, vertices};
 
 /// Checks that compiled code agrees with the interpreter, and loads vectors of this type.
 fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
@@ -404,7 +402,7 @@ fn failures_name_the_vertex_and_the_values() {
     let mut case = case(text, &[&[4], &[], &[]]);
     for (n, at) in [2, 4, 1].into_iter().enumerate() {
         let byte = case.offsets[n][1] as usize;
-        harness::put(&mut case.memory, byte, ElemType::I32, at);
+        crate::harness::put(&mut case.memory, byte, ElemType::I32, at);
     }
     let failure = case.check().failure.expect("the second vertex reads outside");
     assert_eq!((failure.instance, failure.values), (1, [4, 4]));

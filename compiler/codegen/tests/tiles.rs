@@ -1,12 +1,10 @@
 //! Nests of loops that run in tiles agree with the interpreter, and nests with dependences do not run in tiles.
 
-mod harness;
-
+use crate::harness::build::Build;
+use crate::harness::{Case, Spread};
 use girder_ir::codelet::*;
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType::{self, *};
-use harness::build::Build;
-use harness::{Case, Spread};
 
 /// A body of `for i in 0..n, j in 0..m { … }`.
 struct Nest {

@@ -1,12 +1,10 @@
 //! Vectorisable loops become vectors, and agree with the interpreter.
 
-mod harness;
-
+use crate::harness::build::Build;
+use crate::harness::{Case, Spread};
 use girder_ir::codelet::*;
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType::*;
-use harness::build::Build;
-use harness::{Case, Spread};
 
 /// Small numbers of both signs, and a few special ones.
 fn numbers() -> impl FnMut(girder_ir::types::ElemType) -> u64 {

@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 
 /// Maximal number of runs of a copy that is a map.
 const MOST_RUNS: usize = 1 << 10;
+/// Maximal number of parts of a map that wait for others.
+const MOST_PARTS: usize = 8;
 
 /// A graph with the byte at which each variable begins. The variables need not be in any real memory: what counts is
 /// which of them share bytes.
@@ -102,18 +104,18 @@ impl<'g> Map<'g> {
         families: &[FamilyId],
         mut body: impl FnMut(&'g Family) -> Result<Option<Elementwise<'g>>, E>,
     ) -> Result<Option<Map<'g>>, E> {
-        let mut whole: Option<Map> = None;
+        let mut parts = Parts::default();
         for &id in families {
             let family = &graph.graph.families[id];
             if family.domain.count() == 0 {
                 continue;
             }
             let Some(map) = body(family)?.and_then(|body| Map::of_family(graph, id, body)) else { return Ok(None) };
-            if !Map::join(&mut whole, map) {
+            if !parts.add(map) {
                 return Ok(None);
             }
         }
-        Ok(whole.and_then(Map::finished))
+        Ok(parts.whole().and_then(Map::finished))
     }
 
     fn of_family(graph: AddressedGraph<'_, '_>, id: FamilyId, body: Elementwise<'g>) -> Option<Map<'g>> {
@@ -149,7 +151,7 @@ impl<'g> Map<'g> {
 
     /// Returns a copy as a map, or `None` if it is not a map.
     pub fn of_copy(graph: AddressedGraph<'g, '_>, copy: CopyId) -> Option<Map<'g>> {
-        let mut whole: Option<Map> = None;
+        let mut parts = Parts::default();
         let mut runs = 0;
         for CopyFamily { domain, dst, src, .. } in &graph.graph.copies[copy].families {
             let (dst, src) = (all_instances(dst, domain)?, all_instances(src, domain)?);
@@ -168,12 +170,12 @@ impl<'g> Map<'g> {
                 let function = Function::Copy(ty);
                 let map = Map { function, space: space.ordered_by(1), uses, grain: 1, size: 1, family: None };
                 runs += 1;
-                if runs > MOST_RUNS || !Map::join(&mut whole, map) {
+                if runs > MOST_RUNS || !parts.add(map) {
                     return None;
                 }
             }
         }
-        whole.and_then(Map::finished)
+        parts.whole().and_then(Map::finished)
     }
 
     /// Returns whether no element is accessed twice in an iteration, once as a write.
@@ -185,15 +187,6 @@ impl<'g> Map<'g> {
         all.iter().enumerate().all(|(n, a)| all[..n].iter().all(|b| !clash(a, b)))
     }
 
-    /// Adds the iterations of one more map, if it has the same function; returns whether they were added.
-    fn join(whole: &mut Option<Map<'g>>, map: Map<'g>) -> bool {
-        let Some(whole) = whole else {
-            *whole = Some(map);
-            return true;
-        };
-        whole.function == map.function && whole.uses == map.uses && whole.space.append(&map.space)
-    }
-
     /// Returns the map with its iterations in the order of memory, or `None` if two of them write a common byte.
     fn finished(mut self) -> Option<Map<'g>> {
         let written = self.uses.iter().position(|t| t.writes)?;
@@ -202,6 +195,31 @@ impl<'g> Map<'g> {
         let sound =
             |(a, t): (&Access, &AccessUse)| a.ty.is_supported() && (!t.writes || a.is_injective(&self.space.extents));
         all.clone().all(sound).then_some(self)
+    }
+}
+
+/// Maps with one function that join to larger ones: a tensor is cut into equal boxes and what remains along each axis.
+#[derive(Default)]
+struct Parts<'g>(Vec<Map<'g>>);
+
+impl<'g> Parts<'g> {
+    /// Adds a map and joins the last ones as far as possible; returns `false` if they cannot become one map.
+    fn add(&mut self, map: Map<'g>) -> bool {
+        if self.0.last().is_some_and(|last| last.function != map.function || last.uses != map.uses) {
+            return false;
+        }
+        self.0.push(map);
+        while let [.., last, next] = &mut self.0[..]
+            && last.space.append(&next.space)
+        {
+            self.0.pop();
+        }
+        self.0.len() <= MOST_PARTS
+    }
+
+    /// Returns the one map that all have become.
+    fn whole(mut self) -> Option<Map<'g>> {
+        if self.0.len() == 1 { self.0.pop() } else { None }
     }
 }
 

@@ -100,42 +100,45 @@ impl IterationSpace {
         self.len() == 0
     }
 
-    /// Appends the iterations of another space with the same accesses, if they continue the outermost extent or form a
-    /// new one with these. Returns whether they were appended.
+    /// Appends the iterations of another space with the same accesses, if they continue an extent of this one or form a
+    /// new one with it. Returns whether they were appended.
     pub fn append(&mut self, next: &IterationSpace) -> bool {
-        let same = |a: &Access, b: &Access| (a.var, a.ty) == (b.var, b.ty);
-        if !self.accesses.iter().zip(&next.accesses).all(|(a, b)| same(a, b)) {
+        let same = |(a, b): (&Access, &Access)| (a.var, a.ty) == (b.var, b.ty);
+        if !self.accesses.iter().zip(&next.accesses).all(same) {
             return false;
         }
-        if self.extents == next.extents && self.strides(0) == next.strides(0) {
+        if let Some((k, more)) = (0..self.extents.len()).find_map(|k| Some((k, self.continued(k, next)?))) {
+            self.extents[k] += more;
+            return true;
+        }
+        let strides = |(a, b): (&Access, &Access)| a.strides == b.strides;
+        let is_equal = self.extents == next.extents && self.accesses.iter().zip(&next.accesses).all(strides);
+        if is_equal {
             // Two boxes of one shape: the distance between them is the stride of a new outermost extent.
             let steps: Vec<i64> = self.accesses.iter().zip(&next.accesses).map(|(a, b)| b.start - a.start).collect();
             self.extents.insert(0, 2);
             self.accesses.iter_mut().zip(steps).for_each(|(a, step)| a.strides.insert(0, step));
             self.join();
-            return true;
         }
-        let Some((&rows, inner)) = self.extents.split_first() else { return false };
-        let (more, shape) = match next.extents.len() + 1 == self.extents.len() {
-            true => (1, &next.extents[..]),
-            false => match next.extents.split_first() {
-                Some((&more, shape)) => (more, shape),
-                None => return false,
-            },
-        };
-        let one = next.extents.len() + 1 == self.extents.len();
-        let strides = if one { self.strides(1) == next.strides(0) } else { self.strides(0) == next.strides(0) };
-        let follows = |(a, b): (&Access, &Access)| a.strides[0].checked_mul(rows as i64) == Some(b.start - a.start);
-        let fits = shape == inner && strides && self.accesses.iter().zip(&next.accesses).all(follows);
-        if fits {
-            self.extents[0] += more;
-        }
-        fits
+        is_equal
     }
 
-    /// Returns the strides of all accesses from an extent on.
-    fn strides(&self, from: usize) -> Vec<&[i64]> {
-        self.accesses.iter().map(|a| &a.strides[from..]).collect()
+    /// Returns by how much an extent grows if another space continues it, which may have no such extent if that would
+    /// be 1.
+    fn continued(&self, k: usize, next: &IterationSpace) -> Option<u64> {
+        let is_one = next.extents.len() + 1 == self.extents.len();
+        if !is_one && next.extents.len() != self.extents.len() {
+            return None;
+        }
+        let behind = if is_one { k } else { k + 1 };
+        let shape = next.extents[..k] == self.extents[..k] && next.extents[behind..] == self.extents[k + 1..];
+        let follows = |(a, b): (&Access, &Access)| {
+            let strides = b.strides[..k] == a.strides[..k] && b.strides[behind..] == a.strides[k + 1..];
+            let along = is_one || b.strides[k] == a.strides[k];
+            strides && along && a.strides[k].checked_mul(self.extents[k] as i64) == Some(b.start - a.start)
+        };
+        let fits = shape && self.accesses.iter().zip(&next.accesses).all(follows);
+        fits.then(|| if is_one { 1 } else { next.extents[k] })
     }
 
     /// Splits extents so that their products, from the innermost on, include the given ones. Returns `None` if a

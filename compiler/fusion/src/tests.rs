@@ -73,6 +73,31 @@ proptest! {
     }
 
     #[test]
+    fn a_box_cut_along_each_axis_becomes_one_again(space in space(), cuts in proptest::collection::vec(1u64..4, 3)) {
+        let whole = space.ordered_by(0);
+        let mut parts = vec![whole.clone()];
+        for (k, &at) in cuts.iter().enumerate().take(whole.extents.len()) {
+            let halves = |part: IterationSpace| {
+                let (mut first, mut second) = (part.clone(), part);
+                let n = second.extents[k];
+                (first.extents[k], second.extents[k]) = (at.min(n), n - at.min(n));
+                second.accesses.iter_mut().for_each(|a| a.start += a.strides[k] * at.min(n) as i64);
+                [first, second].into_iter().filter(|p| p.extents[k] > 0)
+            };
+            parts = parts.into_iter().flat_map(halves).collect();
+        }
+        let mut joined: Vec<IterationSpace> = vec![];
+        for part in parts {
+            joined.push(part.ordered_by(0));
+            while let [.., last, next] = &mut joined[..] && last.append(next) {
+                joined.pop();
+            }
+        }
+        let all: Vec<Vec<i64>> = joined.iter().flat_map(touched).collect();
+        prop_assert_eq!({ let mut all = all; all.sort_unstable(); all }, touched(&whole));
+    }
+
+    #[test]
     fn an_injective_access_has_each_byte_once(space in space()) {
         let [_, any] = &space.accesses[..] else { unreachable!() };
         let only = IterationSpace { extents: space.extents.clone(), accesses: vec![any.clone()] };
@@ -96,4 +121,12 @@ fn a_remainder_and_rows_join() {
     assert!((1..5).all(|k| rows.append(&line(64 * k, 8))));
     assert_eq!((&rows.extents[..], &rows.accesses[0].strides[..]), (&[5, 8][..], &[64, 4][..]));
     assert!(!rows.append(&line(64 * 6, 8)));
+    // 512 rows of 768 elements, and one element for each row: 731 columns and the other 37.
+    let columns = |first: i64, n: u64| IterationSpace {
+        extents: Extents::from_slice(&[512, n]),
+        accesses: vec![access(4 * first, &[4 * 768, 4]), access(1 << 20, &[4, 0])],
+    };
+    let mut wide = columns(0, 731);
+    assert!(wide.append(&columns(731, 37)));
+    assert_eq!(wide, columns(0, 768));
 }

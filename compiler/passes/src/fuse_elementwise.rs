@@ -23,6 +23,7 @@ use crate::PassContext;
 use crate::pass::{Pass, Verdict};
 use crate::rewrite::{Rewrite, executions, vars_of};
 use crate::steps::sequences;
+use crate::superstep::{self, Rate};
 use bodies::Bodies;
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use cut::{Cut, FamilyField};
@@ -306,10 +307,7 @@ impl<'g> Fuser<'g> {
             let moved =
                 of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| w.as_ref().is_some_and(|w| w != like));
             let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
-            let bytes = |ty: girder_ir::types::ElemType| memory.space.len() * u64::from(ty.bytes()) / spread;
-            let persistent = |access: &Access| u64::from(self.graph.vars[access.var].is_persistent());
-            let exchange = |access: &Access| EXCHANGE + bytes(access.ty) / 4 + persistent(access) * HOME;
-            let exchange: u64 = moved.map(|(_, access)| exchange(access)).sum();
+            let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
             let Some(time) = self.time(&chain, &vertices, cut, u64::from(tiles)) else { continue };
             let time = time + exchange;
             if best.as_ref().is_none_or(|b| time < b.0) {
@@ -343,6 +341,16 @@ impl<'g> Fuser<'g> {
             });
         }
         Some(FusedStep { steps, at, set: last, families })
+    }
+
+    /// Returns the cycles in which a tile gathers a number of elements of an operand. Those of a persistent variable
+    /// come from where the program reads it first, and go back there.
+    fn exchange(&self, access: &Access, elements: u64) -> u64 {
+        let bytes = elements * u64::from(access.ty.bytes());
+        let words = superstep::port_cycles(self.machine, bytes, Rate::Tile);
+        let arrange = self.machine.arrange.after.cycles(bytes, 1);
+        let ways = if self.graph.vars[access.var].is_persistent() { 2 } else { 1 };
+        ways * (superstep::exchange_cycles(self.machine, words) + arrange)
     }
 
     /// Returns the cut of a chain's own steps: that of the last one whose result is in memory.
@@ -443,12 +451,6 @@ impl<'g> Fuser<'g> {
         names.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
     }
 }
-
-/// Cycles of an exchange and of the on-tile copies that follow it, beyond its words: about those of a superstep that
-/// gathers an operand.
-const EXCHANGE: u64 = 1500;
-/// Further cycles for a persistent variable, whose elements then are not where the program reads them first.
-const HOME: u64 = 500;
 
 /// Returns the slots in memory, in order.
 fn in_memory(memory: &MemorySlots) -> Vec<usize> {

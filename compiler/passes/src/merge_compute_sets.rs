@@ -32,10 +32,6 @@ const MOST_FAMILIES: usize = 256;
 /// The share of a tile's memory, as a divisor, that the operands of a merged set may take.
 const SHARE: u64 = 32;
 
-/// Bytes of exchange code and vertex state of a compute set on a tile. A program of so many that they may fill a tile
-/// keeps its compute sets apart, so that `place-tiles` can give groups of them tiles of their own.
-const SET_BYTES: u64 = 256;
-
 impl Pass for MergeComputeSets {
     const NAME: &'static str = "merge-compute-sets";
     const SENTENCE: &'static str = "makes one superstep of compute sets that do not depend on one another";
@@ -44,9 +40,6 @@ impl Pass for MergeComputeSets {
 
     /// Merges compute sets.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-        if graph.sets.len() as u64 * SET_BYTES > u64::from(cx.machine.usable_bytes()) {
-            return Ok(graph);
-        }
         let (executions, _) = executions(&graph);
         let mut rewrite = Rewrite::default();
         for steps in sequences(&graph) {

@@ -41,6 +41,17 @@ pub(super) enum VarRule {
     Partner { copy: usize },
 }
 
+/// The estimated cost of an item.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ItemCost {
+    /// Cycles of all executions.
+    pub cycles: u128,
+    /// The bytes of landing buffers on the tile that has most.
+    pub buffers: u64,
+    /// The bytes of exchange code on the tile that has most.
+    pub code: u64,
+}
+
 /// See the module.
 #[derive(Clone, Default)]
 pub(super) struct Candidate<'a> {
@@ -53,8 +64,7 @@ pub(super) struct Candidate<'a> {
     /// The number of tiles, from the first of the region on, that open elements and vertices may use.
     pub reach: u32,
     pub samples: Vec<Option<Arc<Sample>>>,
-    /// The weighted cycles and the bytes of buffers of each item.
-    pub times: Vec<(u128, u64)>,
+    pub costs: Vec<ItemCost>,
     /// The number of runs that were examined.
     pub work: u64,
 }
@@ -63,8 +73,12 @@ impl<'a> Candidate<'a> {
     /// Creates the candidate that follows the text, and `placement` where the text is silent.
     pub(super) fn start(problem: &PlacementProblem<'a>, reach: u32) -> Candidate<'a> {
         let (items, placement) = (problem.items.len(), problem.placement);
-        let mut candidate =
-            Candidate { times: vec![(0, 0); items], samples: vec![None; items], reach, ..Candidate::default() };
+        let mut candidate = Candidate {
+            costs: vec![ItemCost::default(); items],
+            samples: vec![None; items],
+            reach,
+            ..Candidate::default()
+        };
         candidate.fixed = Some((problem.graph, placement));
         for item in &problem.items {
             item.vars().into_iter().for_each(|id| {
@@ -184,7 +198,7 @@ impl<'a> Candidate<'a> {
     }
 
     pub(super) fn cycles(&self) -> u128 {
-        self.times.iter().map(|t| t.0).sum()
+        self.costs.iter().map(|c| c.cycles).sum()
     }
 
     /// Returns the number of used tiles, summed over all compute sets.
@@ -197,7 +211,14 @@ impl<'a> Candidate<'a> {
         self.samples.iter().flatten().map(|s| s.used).max().unwrap_or(0)
     }
 
-    /// Returns the bytes of all variables and of the largest buffers on the fullest tile, as if all were live together.
+    /// Returns the bytes of the largest landing buffers and of the exchange code, as if one tile had the most of each.
+    pub(super) fn buffers_and_code(&self) -> u64 {
+        let buffers = self.costs.iter().map(|c| c.buffers).max().unwrap_or(0);
+        buffers + self.costs.iter().map(|c| c.code).sum::<u64>()
+    }
+
+    /// Returns the bytes of all variables, of the largest buffers and of exchange code on the fullest tile, as if all
+    /// were live together.
     pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
         let mut tiles = vec![0u64; problem.machine.tiles() as usize];
         let mut everywhere = 0;
@@ -221,8 +242,7 @@ impl<'a> Candidate<'a> {
                 }
             }
         }
-        let buffers = self.times.iter().map(|t| t.1).max().unwrap_or(0);
-        everywhere + tiles.into_iter().max().unwrap_or(0) + buffers
+        everywhere + tiles.into_iter().max().unwrap_or(0) + self.buffers_and_code()
     }
 
     /// Applies a rule to a group of vertices without measuring the candidate.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an undone change leaves the candidate as it was.
 
-use super::candidate::{Candidate, GroupRule, VarRule};
+use super::candidate::{Candidate, GroupRule, ItemCost, VarRule};
 use super::estimate::{self, Estimate};
 use super::homes::Home;
 use super::problem::{GroupId, PlacementProblem};
@@ -17,7 +17,7 @@ pub(super) struct Undo {
     group: Option<(GroupId, Option<GroupRule>)>,
     samples: Vec<(usize, Option<Arc<Sample>>)>,
     var: Option<(VarId, Option<VarRule>, Home)>,
-    times: Vec<(usize, (u128, u64))>,
+    costs: Vec<(usize, ItemCost)>,
 }
 
 impl Candidate<'_> {
@@ -54,13 +54,13 @@ impl Candidate<'_> {
         let families = group.families.iter().map(|&k| &problem.families(item)[k]);
         let tiles = families.map(|v| (v.id, self.tiles[v.id].clone())).collect();
         let items = self.moved(problem, Some(group.set), None);
-        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let costs = items.iter().map(|&k| (k, self.costs[k])).collect();
         let undo = Undo {
             tiles,
             group: Some((id, self.groups[id])),
             samples: vec![(item, self.samples[item].clone())],
             var: None,
-            times,
+            costs,
         };
         self.place_group(problem, id, rule);
         self.measure(problem, items);
@@ -69,13 +69,13 @@ impl Candidate<'_> {
 
     pub(super) fn change_var(&mut self, problem: &PlacementProblem, var: VarId, rule: VarRule) -> Option<Undo> {
         let items = self.moved(problem, None, Some(var));
-        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let costs = items.iter().map(|&k| (k, self.costs[k])).collect();
         let undo = Undo {
             tiles: vec![],
             group: None,
             samples: vec![],
             var: Some((var, self.vars[var], self.homes[var].clone())),
-            times,
+            costs,
         };
         if !self.place_var(problem, var, rule) {
             return None;
@@ -95,7 +95,7 @@ impl Candidate<'_> {
             self.vars[var] = rule;
             self.homes[var] = home;
         }
-        undo.times.into_iter().for_each(|(k, time)| self.times[k] = time);
+        undo.costs.into_iter().for_each(|(k, cost)| self.costs[k] = cost);
     }
 
     /// Estimates the time of some items.
@@ -116,6 +116,7 @@ impl Candidate<'_> {
 
     fn found(&mut self, problem: &PlacementProblem, k: usize, estimate: Estimate) {
         self.work += 1 + estimate.work;
-        self.times[k] = (u128::from(estimate.cycles) * u128::from(problem.items[k].weight), estimate.buffers);
+        let cycles = u128::from(estimate.cycles) * u128::from(problem.items[k].weight);
+        self.costs[k] = ItemCost { cycles, buffers: estimate.buffers, code: estimate.code };
     }
 }

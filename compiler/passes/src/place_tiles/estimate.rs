@@ -23,6 +23,8 @@ pub(super) struct Estimate {
     pub cycles: u64,
     /// The bytes of landing buffers on the tile that has most.
     pub buffers: u64,
+    /// The bytes of exchange code on the tile that has most.
+    pub code: u64,
     /// The number of runs that were examined.
     pub work: u64,
 }
@@ -108,9 +110,10 @@ impl PlacementProblem<'_> {
                 }
             }
         }
+        let code = set.before.code_bytes(self.machine) + set.after.code_bytes(self.machine);
         let moving =
             set.before.cycles(self.machine, true, sample.ratio) + set.after.cycles(self.machine, false, sample.ratio);
-        Estimate { cycles: moving.saturating_add(sample.cycles), buffers: buffers as u64, work: set.work }
+        Estimate { cycles: moving.saturating_add(sample.cycles), buffers: buffers as u64, code, work: set.work }
     }
 
     /// Returns the number of tiles that hold a range of a variable, if its `tiles` share it evenly.
@@ -157,13 +160,14 @@ impl PlacementProblem<'_> {
         set.room += room * looked.each;
         for (var, each, run) in std::mem::take(&mut set.pieces) {
             let bytes = (run.end - run.start) as f64 * self.bytes(var) * each * looked.each;
-            self.piece(set, (k, field.dir), var, bytes, run, looked.tile);
+            self.piece(set, (k, field.dir), var, (bytes, each * looked.each), run, looked.tile);
         }
     }
 
-    fn piece(&self, set: &mut Set, field: (usize, Dir), var: VarId, bytes: f64, run: Run, tile: u32) {
-        let (k, dir) = field;
-        let sent = |from, to| Sent { var, start: run.start, len: run.end - run.start, bytes, from, to };
+    /// Adds a run of a variable: its bytes, and the number of runs that it stands for.
+    fn piece(&self, set: &mut Set, field: (usize, Dir), var: VarId, amount: (f64, f64), run: Run, tile: u32) {
+        let ((k, dir), (bytes, each)) = (field, amount);
+        let sent = |from, to| Sent { var, start: run.start, len: run.end - run.start, bytes, each, from, to };
         if dir != Dir::Out {
             if run.tile == tile {
                 set.before.copy(tile, bytes);
@@ -207,7 +211,8 @@ impl PlacementProblem<'_> {
                 for source in &sources {
                     let len = source.end - source.start;
                     let (from, to, bytes) = (source.tile, target.tile, len as f64 * bytes);
-                    let sent = Sent { var: piece.from.0, start: source.start, len, bytes, from, to };
+                    let (var, start, each) = (piece.from.0, source.start, piece.each);
+                    let sent = Sent { var, start, len, bytes, each, from, to };
                     if !whole {
                         let (sender, receiver) = (bytes / homes(piece.from.0), bytes / homes(piece.to.0));
                         traffic.all_move(sent, sender, receiver, self.machine);
@@ -219,7 +224,8 @@ impl PlacementProblem<'_> {
                 }
             }
         }
-        Estimate { cycles: traffic.cycles(self.machine, false, 1.0), buffers: 0, work }
+        let code = traffic.code_bytes(self.machine);
+        Estimate { cycles: traffic.cycles(self.machine, false, 1.0), buffers: 0, code, work }
     }
 
     /// Returns the part of a packet's time that depends on its tiles.
@@ -238,6 +244,6 @@ impl PlacementProblem<'_> {
         let ipus = tiles.keys().map(|&t| self.machine.ipu_of(t));
         let sync = superstep::packet_sync_cycles(self.machine, ipus);
         let cycles = sync + superstep::port_cycles(self.machine, most, Rate::Tile);
-        Estimate { cycles, buffers: 0, work }
+        Estimate { cycles, work, ..Estimate::default() }
     }
 }

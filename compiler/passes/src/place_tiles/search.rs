@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
     fn reach_further(&mut self) -> bool {
         let machine = self.problem.machine;
         let (reach, all) = (self.best.reach, self.problem.region.count);
-        let once = |k: usize| self.best.times[k].0 / u128::from(self.problem.items[k].weight.max(1));
+        let once = |k: usize| self.best.costs[k].cycles / u128::from(self.problem.items[k].weight.max(1));
         let longest = (0..self.problem.items.len()).map(once).max().unwrap_or(0);
         let (used, further) = (self.best.used_tiles(), reach.saturating_mul(FURTHER).min(all));
         let crossing = u128::from(machine.sync_cycles([0, 1]) + u64::from(machine.links.fixed_cycles));
@@ -137,9 +137,8 @@ impl<'a> Search<'a> {
     /// tiles.
     fn rank(&self, candidate: &Candidate) -> (u64, u128, u64) {
         let total = self.bytes();
-        let buffers = candidate.times.iter().map(|t| t.1).max().unwrap_or(0);
         let room = self.room();
-        let bytes = if total + buffers <= room { 0 } else { candidate.bytes(self.problem) };
+        let bytes = if total + candidate.buffers_and_code() <= room { 0 } else { candidate.bytes(self.problem) };
         (bytes.saturating_sub(room) + self.excess(candidate), candidate.cycles(), candidate.used())
     }
 
@@ -159,7 +158,7 @@ impl<'a> Search<'a> {
         let mut sizes = vec![all];
         let mut sets: Vec<(u128, u64)> = vec![];
         for group in self.problem.groups.values() {
-            sets.push((self.best.times[group.item].0, group.sites.count()));
+            sets.push((self.best.costs[group.item].cycles, group.sites.count()));
         }
         sets.sort_by_key(|s| std::cmp::Reverse(s.0));
         for (_, count) in sets.into_iter().take(3) {
@@ -258,9 +257,9 @@ impl<'a> Search<'a> {
     fn round(&mut self) {
         let problem = self.problem;
         let mut items: Vec<usize> = (0..problem.items.len()).collect();
-        items.sort_by_key(|&k| std::cmp::Reverse(self.best.times[k].0));
+        items.sort_by_key(|&k| std::cmp::Reverse(self.best.costs[k].cycles));
         let total = self.best.cycles();
-        items.retain(|&k| self.best.times[k].0 >= total / SMALL);
+        items.retain(|&k| self.best.costs[k].cycles >= total / SMALL);
         let mut seen: Vec<VarId> = vec![];
         for k in items {
             if let Access::Set(set, _) = problem.items[k].what {

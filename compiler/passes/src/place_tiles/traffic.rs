@@ -18,7 +18,7 @@ use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The bytes that leave, enter and are copied on one tile.
+/// The bytes that leave, enter and are copied on one tile, and its exchange instructions.
 #[derive(Clone, Copy, Default)]
 struct Load {
     sent: f64,
@@ -27,6 +27,7 @@ struct Load {
     paired: f64,
     before: f64,
     after: f64,
+    instructions: f64,
 }
 
 /// Small pieces from one tile to another.
@@ -46,6 +47,8 @@ pub(super) struct Sent {
     pub start: u64,
     pub len: u64,
     pub bytes: f64,
+    /// The number of runs that this one stands for.
+    pub each: f64,
     pub from: u32,
     pub to: u32,
 }
@@ -102,6 +105,7 @@ impl Traffic {
             *self.flows.entry((home, away)).or_default() += s.bytes;
         }
         if s.bytes >= f64::from(FEW_BYTES) {
+            self.add_code(s.from, s.to, s.each, if fresh { s.bytes } else { 0.0 }, machine);
             return (fresh, false);
         }
         let small = self.small.entry((s.from, s.to)).or_default();
@@ -114,6 +118,27 @@ impl Traffic {
         small.bytes += s.bytes;
         small.end = Some((s.var, s.start + s.len));
         (fresh, strided)
+    }
+
+    /// Adds the instructions that send and receive some runs.
+    fn add_code(&mut self, from: u32, to: u32, runs: f64, sent: f64, machine: &Machine) {
+        let exchange = &machine.exchange;
+        let words = sent / superstep::WORD_BYTES as f64;
+        let sends = if sent > 0.0 { (words / f64::from(exchange.words_per_send.max(1))).max(runs) } else { 0.0 };
+        self.loads.entry(from).or_default().instructions += sends;
+        self.loads.entry(to).or_default().instructions += runs * f64::from(exchange.receive_instructions);
+    }
+
+    /// Returns the bytes of exchange code on the tile that has most.
+    pub(super) fn code_bytes(&mut self, machine: &Machine) -> u64 {
+        let small: Vec<_> = self.small.iter().map(|(&ends, &small)| (ends, small)).collect();
+        for ((from, to), small) in small {
+            // Many small pieces travel together.
+            let runs = if small.count >= f64::from(MANY_PIECES) { 1.0 } else { small.count };
+            self.add_code(from, to, runs, small.bytes, machine);
+        }
+        let most = self.loads.values().map(|l| l.instructions).fold(0.0, f64::max) + self.average.instructions;
+        (most * f64::from(machine.exchange.instruction_bytes)) as u64
     }
 
     /// Adds elements to what a tile receives. If both tiles of a pair receive them, they come at the rate of a pair.
@@ -150,6 +175,8 @@ impl Traffic {
             self.any = true;
             self.average.sent += sent;
             self.average.received += received;
+            let share = (sent + received) / s.bytes.max(1.0) / 2.0;
+            self.average.instructions += share * f64::from(1 + machine.exchange.receive_instructions);
             let (home, away) = (machine.ipu_of(s.from), machine.ipu_of(s.to));
             if home != away {
                 *self.flows.entry((home, away)).or_default() += s.bytes;

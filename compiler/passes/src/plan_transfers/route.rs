@@ -15,6 +15,11 @@
 //! next vertex comes. Many small sends between two tiles, and sends that mostly repeat the same words, are likewise
 //! replaced by one to a staging buffer ([`scattered`]).
 //!
+//! # Note: Moves within a tile
+//! A landing buffer also takes elements that are on the tile already. These copies are done together with the copies
+//! before the exchange if there are any, otherwise after it: the machine model charges a fixed time for each of the
+//! two, and the one before the exchange is the longer one (1,395 against 242 cycles).
+//!
 //! Invariant: everything that is sent is read from, and arrives in, bytes that no other transfer of the phase writes.
 
 use super::buffers::{BufferUse, Buffers, PlanError};
@@ -23,6 +28,7 @@ use super::order::{order, ranks};
 use super::shared::{Sharing, receivers};
 use super::transfers::{Send, assemble, scattered};
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
+use girder_machine::{Arrange, Machine};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use rustc_hash::FxBuildHasher;
@@ -42,10 +48,21 @@ pub(super) enum Pad {
     Both,
 }
 
+/// When moves within a tile are done.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum OwnMoves {
+    /// After the exchange.
+    #[default]
+    After,
+    /// Before the exchange, if other copies are.
+    WithGathers,
+    /// Before the exchange.
+    Before,
+}
+
 /// Collects the moves of one phase.
 #[derive(Default)]
 pub(super) struct Router {
-    gathers: Vec<LocalCopy>,
     /// The send buffers of gathered moves, by move (with `to` at the position within a word).
     gathered: IndexMap<Move, Loc, FxBuildHasher>,
     sends: Vec<Send>,
@@ -56,9 +73,9 @@ pub(super) struct Router {
     open: Vec<Option<(Move, Pad)>>,
     /// The number of pieces that may still be added.
     left: usize,
-    /// Whether moves within a tile come before the exchange. They then go to landing buffers, from which no word is
-    /// sent.
-    early: bool,
+    /// Moves within a tile.
+    own: Vec<LocalCopy>,
+    order: OwnMoves,
     /// The groups of shared locations.
     groups: Grouping,
 }
@@ -69,9 +86,13 @@ impl Router {
         Router { left: limit, ..Router::default() }
     }
 
-    /// Creates a router for a phase whose destinations are landing buffers.
-    pub fn to_landings(limit: usize) -> Router {
-        Router { early: true, ..Router::new(limit) }
+    /// Creates a router for a phase whose destinations are landing buffers. No word is sent from these, so moves within
+    /// a tile may come before the exchange or after it: where other copies are, or where they take less time.
+    pub fn to_landings(limit: usize, machine: &Machine) -> Router {
+        let Arrange { before, after } = &machine.arrange;
+        let is_dear = before.fixed_cycles > after.fixed_cycles;
+        let order = if is_dear { OwnMoves::WithGathers } else { OwnMoves::Before };
+        Router { order, ..Router::new(limit) }
     }
 
     /// Adds a move, which continues the last one of its slot if possible.
@@ -130,7 +151,7 @@ impl Router {
         let pieces_sent = if apart { m.count as usize } else { 1 };
         self.left = self.left.checked_sub(pieces_sent).ok_or(PlanError::TooMany)?;
         if m.from.tile == m.to.tile {
-            if self.early { self.gathers.push(m) } else { self.copies.push(m) }
+            self.own.push(m);
         } else if m.count == 1 {
             self.deliver(m, pad);
         } else if m.from_step == 0 {
@@ -216,8 +237,14 @@ impl Router {
             }
             rest = &rest[n..];
         }
-        self.gathers.extend(self.gathered.into_iter().map(|(m, to)| Move { to, ..m }));
-        let [before, after] = [self.gathers, self.copies].map(|copies| sorted_by_form(&interchanged(copies)));
+        let mut gathers: Vec<LocalCopy> = self.gathered.into_iter().map(|(m, to)| Move { to, ..m }).collect();
+        let is_early = match self.order {
+            OwnMoves::After => false,
+            OwnMoves::WithGathers => !gathers.is_empty(),
+            OwnMoves::Before => true,
+        };
+        if is_early { &mut gathers } else { &mut self.copies }.append(&mut self.own);
+        let [before, after] = [gathers, self.copies].map(|copies| sorted_by_form(&interchanged(copies)));
         let (transfers, groups) = assemble(self.sends, self.groups);
         Ok(Phase { before, transfers, after, groups })
     }

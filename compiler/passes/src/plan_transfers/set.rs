@@ -54,7 +54,7 @@ pub(super) fn plan(
     let mut planner = Planner {
         scene,
         buffers: Buffers::new(scene.block_limit),
-        before: Router::to_landings(scene.limit),
+        before: Router::to_landings(scene.limit, scene.machine),
         after: Router::new(scene.limit),
         shared: FxHashMap::default(),
         shared_parts: FxHashMap::default(),

@@ -187,7 +187,7 @@ fn what_many_tiles_read_alike_is_sent_to_groups_that_are_named_once() {
     assert_eq!((before.groups.len(), before.transfers.len()), (6 + 4, 20 * 6 + 20 * 4));
     let receipts: usize = before.transfers.iter().map(|t| before.receivers(t).len()).sum();
     // What is at home is copied there.
-    assert_eq!((receipts, before.before.len()), (20 * 6 * 4 + 20 * 4 * 6 - 40, 40));
+    assert_eq!((receipts, before.after.len()), (20 * 6 * 4 + 20 * 4 * 6 - 40, 40));
 }
 
 #[test]
