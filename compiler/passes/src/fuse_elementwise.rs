@@ -15,28 +15,25 @@
 //! breaks the race rule, or that may fail, is left as it is.
 
 mod bodies;
+mod choice;
 mod cut;
 mod families;
 mod sequence;
+mod writers;
 
 use crate::PassContext;
 use crate::pass::{Pass, Verdict};
 use crate::rewrite::{Rewrite, executions, vars_of};
 use crate::steps::sequences;
-use crate::superstep::{self, Rate};
 use bodies::Bodies;
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
-use cut::{Cut, FamilyField};
-use families::{BoxVertices, constants, vertices};
-use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, check, cost_of, equal_vertices};
-use girder_codelet::sizes::{Shape, bind_sizes};
+use girder_codelet::cost::{Cost, TileCosts, check, cost_of};
 use girder_fusion::chain::{Chain, MemorySlots};
 use girder_fusion::codelet::codelet;
 use girder_fusion::map::{AddressedGraph, Function, Map};
 use girder_fusion::signature::FusedSignature;
-use girder_fusion::space::Access;
-use girder_ir::codelet::{Codelet, Dir};
-use girder_ir::family::{Const, Family, Field};
+use girder_ir::codelet::Codelet;
+use girder_ir::family::Family;
 use girder_ir::graph::{CodeletItem, Graph};
 use girder_ir::ids::{ComputeSetId, SpecId, StepId, VarId};
 use girder_ir::program::StepKind;
@@ -45,6 +42,7 @@ use girder_source::Result;
 use indexmap::IndexMap;
 use sequence::Sequence;
 use smol_str::{SmolStr, format_smolstr};
+use writers::{Writers, writes};
 
 /// See the module.
 pub struct FuseElementwise;
@@ -119,6 +117,7 @@ struct Candidate<'g> {
 
 /// A codelet that the pass has made.
 struct MadeCodelet {
+    id: SpecId,
     codelet: Codelet,
     item: CodeletItem,
     cost: Cost,
@@ -136,10 +135,11 @@ struct Fuser<'g> {
     /// How often each compute set and each copy is executed by the text.
     executions: (Vec<u32>, Vec<u32>),
     bodies: Bodies<'g>,
-    /// The fields that have written each variable last.
-    writers: SecondaryMap<VarId, Vec<FamilyField>>,
+    writers: Writers,
     /// `None` for a codelet that has no text.
     made: IndexMap<FusedSignature, Option<MadeCodelet>>,
+    /// The position in `made` of each new codelet.
+    made_at: Vec<usize>,
 }
 
 impl<'g> Fuser<'g> {
@@ -154,7 +154,7 @@ impl<'g> Fuser<'g> {
             next - bytes.next_multiple_of(8)
         };
         let offsets = graph.vars.values().map(|var| var.bytes()).map(offset).collect();
-        let mut fuser = Fuser {
+        Fuser {
             graph,
             machine,
             costs: TileCosts::from(machine),
@@ -162,13 +162,10 @@ impl<'g> Fuser<'g> {
             users,
             executions: executions(graph),
             bodies: Bodies::new(graph),
-            writers: SecondaryMap::new(),
+            writers: Writers::of(graph),
             made: IndexMap::new(),
-        };
-        // What follows in the text may come before in a loop, and a persistent variable is where its first reader is.
-        graph.sets.keys().for_each(|set| fuser.note_writers(set));
-        graph.sets.keys().rev().for_each(|set| fuser.note_readers(set));
-        fuser
+            made_at: vec![],
+        }
     }
 
     /// Returns the fused steps, and the new codelets with their items.
@@ -187,12 +184,15 @@ impl<'g> Fuser<'g> {
                 match sequence.chain(inside).and_then(|chain| self.fused(chain)) {
                     Some(step) => {
                         sequence.take(&step.steps, step.at);
-                        self.note_fused(&step);
+                        let made = |f: &Family| self.made_at[f.codelet.index() - self.graph.codelets.len()];
+                        let made = |f: &Family| self.made.get_index(made(f)).and_then(|m| m.1.as_ref());
+                        let families = step.families.iter().filter_map(|f| Some((f, &made(f)?.codelet)));
+                        self.writers.add(families, writes);
                         at.insert(step.at);
                         fused.push(step);
                     }
                     None if at.contains(step) => {}
-                    None => self.note_step(step),
+                    None => self.writers.step(self.graph, step),
                 }
             }
         }
@@ -219,203 +219,6 @@ impl<'g> Fuser<'g> {
         map.obeys_the_race_rule().then_some(map)
     }
 
-    fn note_step(&mut self, step: StepId) {
-        match self.graph.steps[step].kind {
-            StepKind::Execute(set) => self.note_writers(set),
-            StepKind::Copy(copy) => {
-                let written = self.graph.copies[copy].families.iter().flat_map(|f| &f.dst.parts);
-                written.for_each(|p| self.writers[p.var].clear());
-            }
-            _ => {}
-        }
-    }
-
-    fn note_writers(&mut self, set: ComputeSetId) {
-        let families = self.graph.sets[set].families.iter().map(|&f| &self.graph.families[f]);
-        let mut written = vec![];
-        for family in families {
-            let codelet = &self.graph.codelets[family.codelet];
-            for field in family.fields.iter().filter(|f| codelet.fields[f.field].dir != Dir::In) {
-                written.push((family.domain.clone(), field.clone()));
-            }
-        }
-        self.set_writers(written);
-    }
-
-    /// Takes the fields of a compute set that read persistent variables for those that have written them.
-    fn note_readers(&mut self, set: ComputeSetId) {
-        let families = self.graph.sets[set].families.iter().map(|&f| &self.graph.families[f]);
-        let mut read: Vec<FamilyField> = vec![];
-        for family in families {
-            let codelet = &self.graph.codelets[family.codelet];
-            let is_read = |f: &&Field| codelet.fields[f.field].dir == Dir::In;
-            let persistent = |f: &&Field| f.parts.iter().all(|p| self.graph.vars[p.var].is_persistent());
-            read.extend(
-                family.fields.iter().filter(is_read).filter(persistent).map(|f| (family.domain.clone(), f.clone())),
-            );
-        }
-        self.set_writers(read);
-    }
-
-    fn note_fused(&mut self, step: &FusedStep) {
-        let mut written = vec![];
-        for family in &step.families {
-            let made = self.made.values().flatten().nth(family.codelet.index() - self.graph.codelets.len());
-            let Some(made) = made else { continue };
-            for field in family.fields.iter().filter(|f| made.codelet.fields[f.field].dir != Dir::In) {
-                written.push((family.domain.clone(), field.clone()));
-            }
-        }
-        self.set_writers(written);
-    }
-
-    fn set_writers(&mut self, written: Vec<FamilyField>) {
-        let vars = |written: &[FamilyField]| -> Vec<VarId> {
-            written.iter().flat_map(|f| &f.1.parts).map(|p| p.var).collect()
-        };
-        vars(&written).into_iter().for_each(|var| self.writers[var].clear());
-        for (domain, field) in written {
-            let mut vars: Vec<VarId> = field.parts.iter().map(|p| p.var).collect();
-            vars.dedup();
-            vars.into_iter().for_each(|var| self.writers[var].push((domain.clone(), field.clone())));
-        }
-    }
-
-    /// Returns a chain as one step with the cheapest of its cuts, or `None` if it stays as it is.
-    fn fused(&mut self, candidate: Candidate<'g>) -> Option<FusedStep> {
-        let Candidate { chain, memory, steps, at } = candidate;
-        let last = steps.iter().rev().find_map(|&step| match self.graph.steps[step].kind {
-            StepKind::Execute(set) => Some(set),
-            _ => None,
-        })?;
-        let like = &self.graph.families[*self.graph.sets[last].families.first()?];
-        let extents = &memory.space.extents;
-        let tiles = like.within.map_or(self.machine.chip.tiles, |w| w.count.min(self.machine.chip.tiles));
-        let workers = u64::from(self.machine.chip.workers);
-        let own = self.own_cut(&chain, &memory);
-        let mut cuts: Vec<(Cut, Cut)> = own.iter().map(|cut| (cut.clone(), cut.clone())).collect();
-        let of_writers: Vec<Option<Cut>> =
-            (0..memory.space.accesses.len()).map(|n| self.cut_of_writers(&memory, n)).collect();
-        for cut in of_writers.iter().flatten() {
-            cuts.push((cut.clone(), cut.divided(workers)));
-            cuts.push((cut.clone(), cut.clone()));
-        }
-        cuts.extend(Cut::even(extents, u64::from(tiles) * workers).map(|cut| (cut.clone(), cut)));
-        let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
-        for (n, (like, cut)) in cuts.iter().enumerate() {
-            let Some(vertices) = vertices(&chain, &memory, cut, &self.offsets) else { continue };
-            let moved =
-                of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| w.as_ref().is_some_and(|w| w != like));
-            let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
-            let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
-            let Some(time) = self.time(&chain, &vertices, cut, u64::from(tiles)) else { continue };
-            let time = time + exchange;
-            if best.as_ref().is_none_or(|b| time < b.0) {
-                best = Some((time, n, vertices));
-            }
-        }
-        let (_, n, vertices) = best?;
-        if steps.len() == 1 && own.as_ref() == Some(&cuts[n].1) {
-            return None;
-        }
-        let consts = constants(&chain);
-        let mut families = vec![];
-        for BoxVertices { domain, fields, signature } in vertices {
-            let (index, _, made) = self.made.get_full(&signature)?;
-            let before = self.made.values().take(index).flatten().count();
-            let codelet = SpecId::new(self.graph.codelets.len() + before);
-            let made = made.as_ref()?;
-            let names = made.codelet.fields.iter().filter(|f| f.1.dir == Dir::Const).map(|f| f.0);
-            let consts = names.zip(&consts).map(|(field, &value)| (field, Const::Uniform(value))).collect();
-            let (origin, within) = (like.origin, like.within);
-            families.push(Family {
-                set: last,
-                codelet,
-                domain,
-                fields,
-                consts,
-                tile: None,
-                within,
-                origin,
-                statements: None,
-            });
-        }
-        Some(FusedStep { steps, at, set: last, families })
-    }
-
-    /// Returns the cycles in which a tile gathers a number of elements of an operand. Those of a persistent variable
-    /// come from where the program reads it first, and go back there.
-    fn exchange(&self, access: &Access, elements: u64) -> u64 {
-        let bytes = elements * u64::from(access.ty.bytes());
-        let words = superstep::port_cycles(self.machine, bytes, Rate::Tile);
-        let arrange = self.machine.arrange.after.cycles(bytes, 1);
-        let ways = if self.graph.vars[access.var].is_persistent() { 2 } else { 1 };
-        ways * (superstep::exchange_cycles(self.machine, words) + arrange)
-    }
-
-    /// Returns the cut of a chain's own steps: that of the last one whose result is in memory.
-    fn own_cut(&self, chain: &Chain, memory: &MemorySlots) -> Option<Cut> {
-        let in_memory: Vec<usize> = in_memory(memory);
-        chain.maps.iter().zip(&chain.at).rev().find_map(|(map, slots)| {
-            let (Function::Codelet(applied), Some(family)) = (&map.function, map.family) else { return None };
-            let written = map.uses.iter().position(|u| u.writes)?;
-            let n = in_memory.iter().position(|&slot| slot == slots[written])?;
-            let set = self.graph.families[family].set;
-            let fields = self.graph.sets[set].families.iter().filter_map(|&f| {
-                let family = &self.graph.families[f];
-                let field = family.fields.iter().find(|f| f.field == applied.fields[written])?;
-                Some((family.domain.clone(), field.clone()))
-            });
-            self.cut_like(memory, n, &fields.collect::<Vec<_>>())
-        })
-    }
-
-    /// Returns the boxes in which an element that a chain loads was written.
-    fn cut_of_writers(&self, memory: &MemorySlots, n: usize) -> Option<Cut> {
-        let slot = *in_memory(memory).get(n)?;
-        let var = memory.space.accesses[n].var;
-        let writers = &self.writers[var];
-        (memory.loads[slot] && !writers.is_empty()).then(|| self.cut_like(memory, n, writers)).flatten()
-    }
-
-    fn cut_like(&self, memory: &MemorySlots, n: usize, fields: &[FamilyField]) -> Option<Cut> {
-        let access = &memory.space.accesses[n];
-        let first = self.offsets[access.var.index()] as i64;
-        let of_var: Vec<FamilyField> =
-            fields.iter().filter(|f| f.1.parts.iter().all(|p| p.var == access.var)).cloned().collect();
-        Cut::like(access, &memory.space.extents, first, &of_var)
-    }
-
-    /// Returns the time of the vertices of a cut on the tile that takes longest, or `None` if a codelet has no text.
-    fn time(&mut self, chain: &Chain, vertices: &[BoxVertices], cut: &Cut, tiles: u64) -> Option<u64> {
-        let mut longest = 0;
-        for v in vertices {
-            self.make(chain, &v.signature);
-            let made = self.made.get(&v.signature)?.as_ref()?;
-            let mut shapes = vec![Shape::new(); made.codelet.fields.len()];
-            for (shape, field) in shapes.iter_mut().zip(&v.fields) {
-                *shape = field.shape();
-            }
-            let sizes = bind_sizes(&made.codelet, &shapes, &[]).ok()?;
-            let facts = MemFacts::granting(made.cost.wants());
-            let at = CostInputs {
-                sizes: &sizes,
-                consts: &[],
-                worker: 0,
-                workers: self.costs.workers,
-                counters: &[],
-                facts: &facts,
-            };
-            let counters = made.cost.counters(&at, cut.boxes.first().map_or(1, |b| b.iterations()));
-            longest = longest.max(match made.cost.busy(&CostInputs { counters: &counters, ..at }) {
-                Busy::One(cycles) | Busy::All(cycles) => cycles,
-                Busy::Unit { code, unit } => code.saturating_add(unit),
-            });
-        }
-        let groups = cut.vertices().div_ceil(cut.beside).div_ceil(tiles.max(1));
-        Some(equal_vertices(groups * cut.beside, &Busy::One(longest), &self.costs))
-    }
-
     /// Makes the codelet of a signature, if it is new.
     fn make(&mut self, chain: &Chain, signature: &FusedSignature) {
         if self.made.contains_key(signature) {
@@ -429,7 +232,11 @@ impl<'g> Fuser<'g> {
         let item =
             text.map(|printed| CodeletItem { name: made.name.clone(), text: printed.text.into(), calls: vec![] });
         let cost = cost_of(&made, &self.costs).ok();
-        let made = item.zip(cost).map(|(item, cost)| MadeCodelet { codelet: made, item, cost });
+        let id = SpecId::new(self.graph.codelets.len() + self.made_at.len());
+        let made = item.zip(cost).map(|(item, cost)| MadeCodelet { id, codelet: made, item, cost });
+        if made.is_some() {
+            self.made_at.push(self.made.len());
+        }
         self.made.insert(signature.clone(), made);
     }
 
@@ -450,9 +257,4 @@ impl<'g> Fuser<'g> {
             (1..).map(|k| if k == 1 { format_smolstr!("fused.{short}") } else { format_smolstr!("fused.{short}_{k}") });
         names.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
     }
-}
-
-/// Returns the slots in memory, in order.
-fn in_memory(memory: &MemorySlots) -> Vec<usize> {
-    (0..memory.loads.len()).filter(|&n| memory.loads[n] || memory.stores[n]).collect()
 }

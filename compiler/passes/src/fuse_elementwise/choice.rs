@@ -1,0 +1,155 @@
+//! The choice of a chain's cut, by the time of its vertices and of the exchanges before them.
+//!
+//! Invariant: a choice depends on the graph, the machine and the steps before it only.
+
+use super::cut::{Cut, FamilyField};
+use super::families::{BoxVertices, constants, vertices};
+use super::{Candidate, FusedStep, Fuser};
+use crate::superstep::{self, Rate};
+use girder_codelet::cost::{Busy, CostInputs, MemFacts, equal_vertices};
+use girder_codelet::sizes::{Shape, bind_sizes};
+use girder_fusion::chain::{Chain, MemorySlots};
+use girder_fusion::map::Function;
+use girder_fusion::space::Access;
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Const, Family};
+use girder_ir::program::StepKind;
+
+impl<'g> Fuser<'g> {
+    /// Returns a chain as one step with the cheapest of its cuts, or `None` if it stays as it is.
+    pub(super) fn fused(&mut self, candidate: Candidate<'g>) -> Option<FusedStep> {
+        let Candidate { chain, memory, steps, at } = candidate;
+        let last = steps.iter().rev().find_map(|&step| match self.graph.steps[step].kind {
+            StepKind::Execute(set) => Some(set),
+            _ => None,
+        })?;
+        let like = &self.graph.families[*self.graph.sets[last].families.first()?];
+        let extents = &memory.space.extents;
+        let tiles = like.within.map_or(self.machine.chip.tiles, |w| w.count.min(self.machine.chip.tiles));
+        let workers = u64::from(self.machine.chip.workers);
+        let own = self.own_cut(&chain, &memory);
+        let mut cuts: Vec<(Cut, Cut)> = own.iter().map(|cut| (cut.clone(), cut.clone())).collect();
+        let of_writers: Vec<Option<Cut>> =
+            (0..memory.space.accesses.len()).map(|n| self.cut_of_writers(&memory, n)).collect();
+        for cut in of_writers.iter().flatten() {
+            cuts.push((cut.clone(), cut.divided(workers)));
+            cuts.push((cut.clone(), cut.clone()));
+        }
+        cuts.extend(Cut::even(extents, u64::from(tiles) * workers).map(|cut| (cut.clone(), cut)));
+        let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
+        for (n, (like, cut)) in cuts.iter().enumerate() {
+            let Some(vertices) = vertices(&chain, &memory, cut, &self.offsets) else { continue };
+            let moved =
+                of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| w.as_ref().is_some_and(|w| w != like));
+            let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
+            let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
+            let Some(time) = self.time(&chain, &vertices, cut, u64::from(tiles)) else { continue };
+            let time = time + exchange;
+            if best.as_ref().is_none_or(|b| time < b.0) {
+                best = Some((time, n, vertices));
+            }
+        }
+        let (_, n, vertices) = best?;
+        if steps.len() == 1 && own.as_ref() == Some(&cuts[n].1) {
+            return None;
+        }
+        let consts = constants(&chain);
+        let mut families = vec![];
+        for BoxVertices { domain, fields, signature } in vertices {
+            let made = self.made.get(&signature)?.as_ref()?;
+            let names = made.codelet.fields.iter().filter(|f| f.1.dir == Dir::Const).map(|f| f.0);
+            let consts = names.zip(&consts).map(|(field, &value)| (field, Const::Uniform(value))).collect();
+            let (origin, within) = (like.origin, like.within);
+            families.push(Family {
+                set: last,
+                codelet: made.id,
+                domain,
+                fields,
+                consts,
+                tile: None,
+                within,
+                origin,
+                statements: None,
+            });
+        }
+        Some(FusedStep { steps, at, set: last, families })
+    }
+
+    /// Returns the cycles in which a tile gathers a number of elements of an operand. Those of a persistent variable
+    /// come from where the program reads it first, and go back there.
+    fn exchange(&self, access: &Access, elements: u64) -> u64 {
+        let bytes = elements * u64::from(access.ty.bytes());
+        let words = superstep::port_cycles(self.machine, bytes, Rate::Tile);
+        let arrange = self.machine.arrange.after.cycles(bytes, 1);
+        let ways = if self.graph.vars[access.var].is_persistent() { 2 } else { 1 };
+        ways * (superstep::exchange_cycles(self.machine, words) + arrange)
+    }
+
+    /// Returns the cut of a chain's own steps: that of the last one whose result is in memory.
+    fn own_cut(&self, chain: &Chain, memory: &MemorySlots) -> Option<Cut> {
+        let in_memory: Vec<usize> = in_memory(memory);
+        chain.maps.iter().zip(&chain.at).rev().find_map(|(map, slots)| {
+            let (Function::Codelet(applied), Some(family)) = (&map.function, map.family) else { return None };
+            let written = map.uses.iter().position(|u| u.writes)?;
+            let n = in_memory.iter().position(|&slot| slot == slots[written])?;
+            let set = self.graph.families[family].set;
+            let fields = self.graph.sets[set].families.iter().filter_map(|&f| {
+                let family = &self.graph.families[f];
+                let field = family.fields.iter().find(|f| f.field == applied.fields[written])?;
+                Some((family.domain.clone(), field.clone()))
+            });
+            self.cut_like(memory, n, &fields.collect::<Vec<_>>())
+        })
+    }
+
+    /// Returns the boxes in which an element that a chain loads was written.
+    fn cut_of_writers(&self, memory: &MemorySlots, n: usize) -> Option<Cut> {
+        let slot = *in_memory(memory).get(n)?;
+        let var = memory.space.accesses[n].var;
+        let writers = self.writers.get(var);
+        (memory.loads[slot] && !writers.is_empty()).then(|| self.cut_like(memory, n, writers)).flatten()
+    }
+
+    fn cut_like(&self, memory: &MemorySlots, n: usize, fields: &[FamilyField]) -> Option<Cut> {
+        let access = &memory.space.accesses[n];
+        let first = self.offsets[access.var.as_u32() as usize] as i64;
+        let of_var: Vec<FamilyField> =
+            fields.iter().filter(|f| f.1.parts.iter().all(|p| p.var == access.var)).cloned().collect();
+        Cut::like(access, &memory.space.extents, first, &of_var)
+    }
+
+    /// Returns the time of the vertices of a cut on the tile that takes longest, or `None` if a codelet has no text.
+    fn time(&mut self, chain: &Chain, vertices: &[BoxVertices], cut: &Cut, tiles: u64) -> Option<u64> {
+        let mut longest = 0;
+        for v in vertices {
+            self.make(chain, &v.signature);
+            let made = self.made.get(&v.signature)?.as_ref()?;
+            let mut shapes = vec![Shape::new(); made.codelet.fields.len()];
+            for (shape, field) in shapes.iter_mut().zip(&v.fields) {
+                *shape = field.shape();
+            }
+            let sizes = bind_sizes(&made.codelet, &shapes, &[]).ok()?;
+            let facts = MemFacts::granting(made.cost.wants());
+            let at = CostInputs {
+                sizes: &sizes,
+                consts: &[],
+                worker: 0,
+                workers: self.costs.workers,
+                counters: &[],
+                facts: &facts,
+            };
+            let counters = made.cost.counters(&at, cut.boxes.first().map_or(1, |b| b.iterations()));
+            longest = longest.max(match made.cost.busy(&CostInputs { counters: &counters, ..at }) {
+                Busy::One(cycles) | Busy::All(cycles) => cycles,
+                Busy::Unit { code, unit } => code.saturating_add(unit),
+            });
+        }
+        let groups = cut.vertices().div_ceil(cut.beside).div_ceil(tiles.max(1));
+        Some(equal_vertices(groups * cut.beside, &Busy::One(longest), &self.costs))
+    }
+}
+
+/// Returns the slots in memory, in order.
+fn in_memory(memory: &MemorySlots) -> Vec<usize> {
+    (0..memory.loads.len()).filter(|&n| memory.loads[n] || memory.stores[n]).collect()
+}
