@@ -42,8 +42,10 @@ pub(super) fn joining(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<(Jobs, V
 struct JoiningState<'a> {
     jobs: &'a Jobs,
     ports: &'a Ports,
-    /// For each receiving port, the jobs that it still needs, and its position among their receivers.
-    needs: Vec<Vec<(u32, u32)>>,
+    /// For each receiving port, what it still needs.
+    needs: Vec<Vec<Need>>,
+    /// For each receiving port, a cycle before which no sender of what it needs is free.
+    asleep_until: Vec<u64>,
     /// For each port, the cycles left to receive; or to send, if nothing is sent twice.
     left: Vec<u64>,
     /// The cycles left to receive, in all.
@@ -52,8 +54,9 @@ struct JoiningState<'a> {
     waiting: Vec<u32>,
     /// For each sending port, the cycle from which it is free.
     free_at: Vec<u64>,
-    /// For each sending port, the job that it began last.
+    /// For each sending port, the job that it began last, and the cycle at which it did.
     sends: Vec<u32>,
+    began_at: Vec<u64>,
     /// The busy ports, by the cycle at which they become free.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
     /// The receivers that are free and need something.
@@ -63,6 +66,16 @@ struct JoiningState<'a> {
     looks: usize,
 }
 
+/// A job that a receiver needs.
+#[derive(Clone, Copy)]
+struct Need {
+    job: u32,
+    /// The receiver's position among those of the job.
+    receiver: u32,
+    /// The port of the job's sender.
+    out: u32,
+}
+
 impl<'a> JoiningState<'a> {
     fn new(jobs: &'a Jobs, ports: &'a Ports) -> JoiningState<'a> {
         let n = ports.load.len();
@@ -70,19 +83,22 @@ impl<'a> JoiningState<'a> {
             jobs,
             ports,
             needs: vec![vec![]; n],
+            asleep_until: vec![0; n],
             left: ports.load.clone(),
             left_to_receive: ports.load.iter().zip(&ports.is_out).filter(|p| !p.1).map(|p| p.0).sum(),
             waiting: vec![],
             free_at: vec![0; n],
             sends: vec![u32::MAX; n],
+            began_at: vec![u64::MAX; n],
             busy: BinaryHeap::new(),
             free: vec![],
             receipts: Vec::with_capacity(jobs.to.len()),
             looks: LOOKS.0 + LOOKS.1 * jobs.to.len(),
         };
         for job in 0..ports.len() {
-            let into = &ports.holds(job)[1..];
-            (0..).zip(into).for_each(|(k, &p)| state.needs[p as usize].push((job as u32, k)));
+            let (out, into) = (ports.holds(job)[0], &ports.holds(job)[1..]);
+            let need = |receiver| Need { job: job as u32, receiver, out };
+            (0..).zip(into).for_each(|(k, &p)| state.needs[p as usize].push(need(k)));
             state.waiting.push(into.len() as u32);
         }
         state.free.extend((0..n as u32).filter(|&p| !state.needs[p as usize].is_empty()));
@@ -111,37 +127,52 @@ impl<'a> JoiningState<'a> {
         if free.first().map_or(now, |&p| now + self.left[p as usize]) >= limit {
             return None;
         }
-        for port in free {
+        let mut waiting = 0;
+        for k in 0..free.len() {
+            let port = free[k];
             self.looks = self.looks.checked_sub(self.needs[port as usize].len())?;
-            match self.choose(port, now) {
+            let found = if self.asleep_until[port as usize] <= now { self.choose(port, now) } else { None };
+            match found {
                 Some(at) => self.receive(port, at, now),
-                None => self.free.push(port),
+                None => {
+                    free[waiting] = port;
+                    waiting += 1;
+                }
             }
         }
+        free.truncate(waiting);
+        self.free = free;
         Some(())
     }
 
-    /// Returns the position of the job that a receiver takes now, among those that it needs.
-    fn choose(&self, port: u32, now: u64) -> Option<usize> {
+    /// Returns the position of the job that a receiver takes now, among those that it needs. If there is none, the
+    /// receiver sleeps until one of the senders is free: only a free sender begins something.
+    fn choose(&mut self, port: u32, now: u64) -> Option<usize> {
         let mut best: Option<((bool, u64, u32), usize)> = None;
-        for (at, &(job, _)) in self.needs[port as usize].iter().enumerate() {
-            let out = self.ports.holds(job as usize)[0] as usize;
-            let begins = self.sends[out] == job && self.free_at[out] == now + self.ports.cycles[job as usize];
+        let mut next = u64::MAX;
+        for (at, need) in self.needs[port as usize].iter().enumerate() {
+            let out = need.out as usize;
+            let begins = self.began_at[out] == now && self.sends[out] == need.job;
             if begins || self.free_at[out] <= now {
-                let key = (begins, self.left[out], self.waiting[job as usize]);
+                let key = (begins, self.left[out], self.waiting[need.job as usize]);
                 if best.is_none_or(|b| key > b.0) {
                     best = Some((key, at));
                 }
+            } else {
+                next = next.min(self.free_at[out]);
             }
+        }
+        if best.is_none() {
+            self.asleep_until[port as usize] = next;
         }
         best.map(|b| b.1)
     }
 
     fn receive(&mut self, port: u32, at: usize, now: u64) {
-        let (job, receiver) = self.needs[port as usize].swap_remove(at);
-        let (out, cycles) = (self.ports.holds(job as usize)[0], self.ports.cycles[job as usize]);
+        let Need { job, receiver, out } = self.needs[port as usize].swap_remove(at);
+        let cycles = self.ports.cycles[job as usize];
         let end = now + cycles;
-        self.sends[out as usize] = job;
+        (self.sends[out as usize], self.began_at[out as usize]) = (job, now);
         self.free_at[out as usize] = end;
         self.left[port as usize] -= cycles;
         self.left_to_receive -= cycles;
