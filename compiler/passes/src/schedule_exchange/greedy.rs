@@ -74,6 +74,14 @@ type Key = (u64, usize, Reverse<u32>, Reverse<u32>);
 #[derive(Default)]
 struct Best(Option<Key>);
 
+/// Why a transfer cannot start now.
+enum Waits {
+    /// This port of it is busy.
+    ForBusy(u32),
+    /// Multicasts come first.
+    ForMulticasts,
+}
+
 impl<'a> GreedyState<'a> {
     fn new(ports: &'a Ports, multicast_first: bool, patience: usize) -> GreedyState<'a> {
         let n = ports.load.len();
@@ -178,9 +186,14 @@ impl<'a> GreedyState<'a> {
             if !self.is_free[entry.other as usize] {
                 continue;
             }
-            match self.started[entry.transfer as usize] {
-                true => stale += 1,
-                false => found += self.consider(entry.transfer, port, best) as usize,
+            if self.started[entry.transfer as usize] {
+                stale += 1;
+            } else if self.is_free[entry.was_busy.get() as usize] {
+                match self.consider(entry.transfer, port, best) {
+                    Ok(()) => found += 1,
+                    Err(Waits::ForBusy(busy)) => entry.was_busy.set(busy),
+                    Err(Waits::ForMulticasts) => {}
+                }
             }
         }
         self.patience = self.patience.saturating_sub(looks);
@@ -222,15 +235,18 @@ impl<'a> GreedyState<'a> {
         }
     }
 
-    /// Makes a waiting transfer the best one if it is better. Returns `false` if it cannot start now.
-    fn consider(&self, transfer: u32, port: u32, best: &mut Best) -> bool {
+    /// Makes a waiting transfer the best one if it is better. Returns the reason if it cannot start now.
+    fn consider(&self, transfer: u32, port: u32, best: &mut Best) -> Result<(), Waits> {
         let holds = self.ports.holds(transfer as usize);
         let alone = self.multicast_first && holds.len() == 2;
         let mut most = 0;
         for &hold in holds {
             let p = hold as usize;
-            if !self.is_free[p] || (alone && self.multicasts[p] > 0) {
-                return false;
+            if !self.is_free[p] {
+                return Err(Waits::ForBusy(hold));
+            }
+            if alone && self.multicasts[p] > 0 {
+                return Err(Waits::ForMulticasts);
             }
             if hold != port {
                 most = most.max(self.left[p]);
@@ -238,7 +254,7 @@ impl<'a> GreedyState<'a> {
         }
         let key = (most, holds.len(), Reverse(self.ports.skew[transfer as usize]), Reverse(transfer));
         best.0 = best.0.max(Some(key));
-        true
+        Ok(())
     }
 
     fn begin(&mut self, transfer: u32, now: u64) {

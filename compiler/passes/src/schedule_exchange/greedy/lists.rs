@@ -4,6 +4,7 @@
 //! Invariant: the list of a port begins with its most critical transfer that has not been dropped.
 
 use super::super::ports::Ports;
+use std::cell::Cell;
 use std::cmp::Reverse;
 
 /// For each port, the transfers that hold it: by the load of the fullest port on the other side, then by distance.
@@ -17,10 +18,12 @@ pub(super) struct Lists {
 
 /// A transfer in the list of one of its ports, with another of its ports. That port is usually busy, and then no other
 /// property of the transfer has to be examined.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Entry {
     pub transfer: u32,
     pub other: u32,
+    /// The port that was busy when the transfer was examined last, or `other`. It is often busy still.
+    pub was_busy: Cell<u32>,
 }
 
 /// The load of the other side, the distance, the transfer, another of its ports.
@@ -50,7 +53,8 @@ impl Lists {
         }
         let mut lists = Lists { entries: vec![], end, first };
         (0..n as u32).for_each(|p| keyed[lists.range(p)].sort_unstable());
-        lists.entries = keyed.into_iter().map(|k| Entry { transfer: k.2, other: k.3 }).collect();
+        lists.entries =
+            keyed.into_iter().map(|k| Entry { transfer: k.2, other: k.3, was_busy: Cell::new(k.3) }).collect();
         lists
     }
 
@@ -76,7 +80,7 @@ impl Lists {
         for at in (first..end).rev() {
             if !started[self.entries[at].transfer as usize] {
                 end -= 1;
-                self.entries[end] = self.entries[at];
+                self.entries.swap(end, at);
             }
         }
         self.first[port as usize] = end as u32;
