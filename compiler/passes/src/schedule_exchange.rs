@@ -232,7 +232,7 @@ fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     let whole: Method = &|_| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
     let found = shortest(found, enough, limit, &[whole]);
     let greedy: Method = &|limit| Some(Found::new(jobs, ports, greedy::greedy(ports, false, limit)?));
-    shortest_of(found, enough, limit, &[greedy, &|limit| joined(together, limit, machine)])
+    shortest(found, enough, limit, &[greedy, &|limit| joined(together, limit, machine)])
 }
 
 /// Returns the schedule of `joining`, if there are multicasts and it is shorter than a limit.
@@ -317,21 +317,6 @@ fn shortest(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
             && let Some(found) = method(limit.min(best.end))
             && found.end < best.end
         {
-            best = found;
-        }
-    }
-    best
-}
-
-/// As [`shortest`], but tries all methods in parallel, for cases in which the last one is usually needed.
-fn shortest_of(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
-    if first.end <= good {
-        return first;
-    }
-    let mut best = first;
-    let limit = limit.min(best.end);
-    for found in par_map_slice(methods, |method| method(limit)).into_iter().flatten() {
-        if best.end > good && found.end < best.end {
             best = found;
         }
     }
