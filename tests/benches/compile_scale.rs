@@ -1,5 +1,5 @@
 //! How compile time and memory grow with the program, stage by stage: vertices of three kinds at 10^4, 10^5 and 10^6,
-//! a stencil on several processors, and a training step of a convolutional network by batch.
+//! a stencil on several processors, a training step of a convolutional network by batch, and ResNet-50 forward.
 //!
 //! `cargo bench -p girder-tests --bench compile_scale [-- SUBSTRING]` prints a table for each program whose name
 //! contains the substring, then the worst ratio of a total to its bar. Each compilation is a process of its own, so
@@ -33,7 +33,7 @@ struct Case {
 const SIZES: &[usize] = &[10_000, 100_000, 1_000_000];
 const BATCHES: &[usize] = &[10, 20, 40];
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     Case { name: "regular", target: "bow-pod64", sizes: SIZES, text: regular, seconds: 0.3, megabytes: 200.0 },
     Case { name: "irregular-computed", target: "gc200", sizes: SIZES, text: computed, seconds: 6.0, megabytes: 3000.0 },
     Case { name: "irregular-lists", target: "gc200", sizes: SIZES, text: lists, seconds: 6.0, megabytes: 3000.0 },
@@ -48,6 +48,7 @@ const CASES: [Case; 7] = [
     Case { name: "blur", target: "gc200", sizes: &[1, 4, 16], text: blur, seconds: 0.5, megabytes: f64::INFINITY },
     Case { name: "cnn-im2col", target: "gc200", sizes: BATCHES, text: im2col, seconds: 1.0, megabytes: 400.0 },
     Case { name: "cnn-shifted", target: "gc200", sizes: BATCHES, text: shifted, seconds: 1.0, megabytes: 400.0 },
+    Case { name: "resnet-50", target: "gc200", sizes: &[1], text: resnet, seconds: 2.0, megabytes: 1000.0 },
 ];
 
 const CODELETS: &str = "
@@ -155,6 +156,11 @@ fn shifted(batch: usize) -> String {
 fn cnn(batch: usize, shifts: bool) -> String {
     let text = include_str!("cnn.gir").replace("let batch = 40;", &format!("let batch = {batch};"));
     text.replace("let shifts = false;", &format!("let shifts = {shifts};"))
+}
+
+/// ResNet-50 forward by the number of images.
+fn resnet(images: usize) -> String {
+    include_str!("resnet50.gir").replace("let images = 1;", &format!("let images = {images};"))
 }
 
 /// The most memory that was resident since the last call, in bytes.
