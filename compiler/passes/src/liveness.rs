@@ -6,8 +6,9 @@
 //! called program is inside the first call that reaches it. Programs that the host runs follow one another.
 //!
 //! The live range of a temporary is one interval of points, from the first step that writes it to the last that reads
-//! it, both included. A value that is live around a back edge is live for the whole loop. What is accessed in a program
-//! with several calls is also live at each of these calls. Arms of an `if` or `switch` have different points, so
+//! it, both included. A value that is live around a back edge is live for the whole loop. A value that is live across a
+//! call is also live at all points of the program that is called, so what lives only inside it meets nothing else.
+//! Arms of an `if` or `switch` have different points, so
 //! temporaries that live only inside different arms do not meet. The branches of a `par` overlap in time only on
 //! different IPUs. Each tile runs its steps in the order of the text, so on one tile they follow one another.
 //!
@@ -93,7 +94,7 @@ impl Liveness {
 
     /// Returns the interval of points that covers some steps, including the points that the order adds for calls.
     pub fn hull(&self, steps: impl IntoIterator<Item = StepId>) -> Option<Range<u32>> {
-        steps.into_iter().map(|s| self.order.occupied(s)).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        steps.into_iter().map(|s| self.order.at(s)).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }
 }
 

@@ -210,14 +210,18 @@ impl<'a> Flow<'a> {
                     Some(set) => set.union_with(live),
                     none => *none = Some(live.clone()),
                 }
+                let (at, inside) = (self.order.at(step), self.order.range(graph.programs[*p].body));
                 for &a in &summaries.kills[*p] {
                     if live.contains(a as usize) {
-                        self.extend(a, self.order.occupied(step));
+                        self.extend(a, at.clone());
                         live.remove(a as usize);
                     }
                 }
+                // What is needed after the call, but not made in it, is needed while the program runs.
+                self.extend_over(live, inside.clone());
                 for &a in &summaries.uses[*p] {
-                    self.extend(a, self.order.occupied(step));
+                    self.extend(a, at.clone());
+                    self.extend(a, inside.start..inside.start + 1);
                     live.insert(a as usize);
                 }
             }
@@ -231,7 +235,7 @@ impl<'a> Flow<'a> {
             self.dead.push(step);
             return;
         }
-        let at = self.order.occupied(step);
+        let at = self.order.at(step);
         effect.touched.iter().for_each(|&a| self.extend(a, at.clone()));
         if let StepKind::Effect(Effect::Undef { .. }) = self.graph.steps[step].kind {
             let read = effect.kills.iter().filter(|&&a| live.contains(a as usize));

@@ -1,8 +1,8 @@
-//! The points of the steps, and the other points at which a step's temporaries are live (see "The liveness order").
+//! The points of the steps (see "The liveness order").
 //!
 //! Invariant: every step has a point, even if no program reaches it.
 
-use crate::steps::{callers_first, children, steps_of};
+use crate::steps::{callers_first, children};
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId};
@@ -20,8 +20,6 @@ pub struct LivenessOrder {
     first: SecondaryMap<StepId, u32>,
     /// One past the last such point.
     end: SecondaryMap<StepId, u32>,
-    /// The points at which the temporaries of each step are live.
-    occupied: SecondaryMap<StepId, (u32, u32)>,
     /// Programs, callers before the programs that they call.
     pub callers_first: Vec<ProgramId>,
 }
@@ -45,7 +43,6 @@ impl LivenessOrder {
                 order.number(graph, graph.programs[program].body, &mut placed);
             }
         }
-        order.occupy(graph);
         order
     }
 
@@ -54,16 +51,14 @@ impl LivenessOrder {
         self.point[step]
     }
 
+    /// Returns the interval of a step's own point.
+    pub fn at(&self, step: StepId) -> Range<u32> {
+        self.point[step]..self.point[step] + 1
+    }
+
     /// Returns the points of a step and all steps inside it, including called programs whose first call is there.
     pub fn range(&self, step: StepId) -> Range<u32> {
         self.first[step]..self.end[step]
-    }
-
-    /// Returns the points at which the temporaries of a step are live at least: its own point, and the calls of its
-    /// program if there are several.
-    pub fn occupied(&self, step: StepId) -> Range<u32> {
-        let (lo, hi) = self.occupied[step];
-        lo..hi
     }
 
     fn number(&mut self, graph: &Graph, root: StepId, placed: &mut SecondaryMap<ProgramId, bool>) {
@@ -92,31 +87,6 @@ impl LivenessOrder {
                         _ => {}
                     }
                     tasks[at..].reverse();
-                }
-            }
-        }
-    }
-
-    /// Fills `occupied`, callers first.
-    fn occupy(&mut self, graph: &Graph) {
-        // The number of calls of each program, and the interval of points that they occupy.
-        let mut calls: SecondaryMap<ProgramId, u32> = SecondaryMap::new();
-        let mut sites: SecondaryMap<ProgramId, Option<(u32, u32)>> = SecondaryMap::new();
-        for step in graph.steps.values() {
-            if let StepKind::Call(p) = step.kind {
-                calls[p] += 1;
-            }
-        }
-        let hull = |a: Option<(u32, u32)>, b: (u32, u32)| a.map_or(b, |a| (a.0.min(b.0), a.1.max(b.1)));
-        for program in self.callers_first.clone() {
-            for step in steps_of(graph, graph.programs[program].body) {
-                let own = (self.point[step], self.point[step] + 1);
-                self.occupied[step] = hull(sites[program], own);
-                if let StepKind::Call(callee) = graph.steps[step].kind {
-                    // A program with one call is inside it, and the points between suffice.
-                    let around = (calls[callee] > 1).then_some(own);
-                    let all = [around, sites[program]];
-                    sites[callee] = all.into_iter().flatten().fold(sites[callee], |a, b| Some(hull(a, b)));
                 }
             }
         }
