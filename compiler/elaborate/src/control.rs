@@ -93,7 +93,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Runs `f` with the new body of a loop that began at a moment; returns the body.
-    fn under_loop(&mut self, begin: Moment, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Body> {
+    pub fn under_loop(&mut self, begin: Moment, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Body> {
         let done = self.in_body(f).and_then(|((), body)| {
             self.check_overwritten_in_loop()?;
             self.check_carried(begin, &body)?;

@@ -21,9 +21,12 @@ use std::sync::Arc;
 
 /// One copy of a set.
 #[derive(Clone, Debug)]
-struct CopyRow {
+pub struct CopyRow {
+    /// The elements written.
     dst: View,
+    /// The elements read, of the same shape.
     src: View,
+    /// Its statement.
     span: Span,
     /// Extents of the enclosing loops, outermost first.
     extents: Rc<[u32]>,
@@ -39,7 +42,7 @@ struct RowGroup {
 
 impl CopyRow {
     /// Makes a row outside loops.
-    fn single(dst: View, src: View, span: Span) -> CopyRow {
+    pub fn single(dst: View, src: View, span: Span) -> CopyRow {
         CopyRow { dst, src, span, extents: Rc::default() }
     }
 }
@@ -302,7 +305,7 @@ impl Elaborator<'_> {
     }
 
     /// Adds a copy set whose rows do not overlap: rows of one statement and signature share a family.
-    fn add_copy(&mut self, name: SmolStr, rows: Vec<CopyRow>, span: Span) -> Result<CopyId> {
+    pub fn add_copy(&mut self, name: SmolStr, rows: Vec<CopyRow>, span: Span) -> Result<CopyId> {
         type Groups = IndexMap<(Span, Signature, Signature), RowGroup, rustc_hash::FxBuildHasher>;
         let mut groups = Groups::default();
         for r in rows {

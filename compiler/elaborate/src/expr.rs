@@ -63,9 +63,9 @@ impl Elaborator<'_> {
                 let place = self.place(*place)?;
                 self.at_place(place, |this| this.block(body))
             }
-            ExprKind::On { stage: true, .. } => Err(self.unsupported(e.span, "`stage`")),
+            ExprKind::On { stage: true, place, body } => self.stage(*place, body, e.span),
             ExprKind::With { mode, body } => self.with_block(*mode, body, e.span),
-            ExprKind::Pipeline { .. } => Err(self.unsupported(e.span, "`pipeline`")),
+            ExprKind::Pipeline { args, body } => self.pipeline(args, body, e.span),
             ExprKind::Error => Err(Failed),
         }
     }

@@ -8,7 +8,8 @@
 //! `variables`, `held`, `places` and `maps` make, name and place variables; `drawn` has initial values that are drawn
 //! at load. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
 //! once for all its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
-//! `girder_typing`, which translates and specialises codelets. `gradients` differentiates.
+//! `girder_typing`, which translates and specialises codelets. `gradients` differentiates. `pipelines` lets the stages
+//! of a pipeline overlap.
 //!
 //! `elaborator` imports files that do not import it; the files with `impl Elaborator` import `elaborator`.
 //!
@@ -55,6 +56,7 @@ mod families;
 mod batched;
 mod each;
 mod gradients;
+mod pipelines;
 mod copies;
 mod retarget;
 mod effects;

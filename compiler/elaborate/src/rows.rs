@@ -224,10 +224,13 @@ impl Elaborator<'_> {
     /// Returns the earlier read that a read of `x` can join. See the note on one superstep.
     fn joinable(&mut self, x: &View, index: &RunTimeIndex, greatest: u64, bytes: u64) -> Option<ComputeSetId> {
         let limit = u64::from(self.machine.tiles()) * u64::from(self.machine.memory.bytes_per_tile) / SHARE;
-        let graph = &self.graph;
+        let (graph, stage) = (&self.graph, self.emission.stage());
         let body = self.emission.body_mut()?;
         let first = body.nodes.len().saturating_sub(WINDOW);
         let rows = body.rows.iter_mut().rev().find(|r| r.start == index.start.view)?;
+        if body.nodes.get(rows.position).is_none_or(|node| node.stage != stage) {
+            return None;
+        }
         if rows.position < first || rows.greatest > greatest || rows.bytes + bytes > limit {
             return None;
         }

@@ -226,6 +226,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "fixed_rate",
             "one_rate",
             "check_fraction",
+            "accumulated",
             "sgd",
             "log_of",
             "adam_steps",

@@ -6,6 +6,7 @@
 use super::nodes::{Body, Node, NodeKind};
 use crate::gradients::order::{Inside, Moment};
 use crate::gradients::tape::Tape;
+use crate::pipelines::stages::{OpenPipeline, StageNumber};
 use crate::value::Place;
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_source::OriginId;
@@ -28,6 +29,10 @@ pub struct Emission {
     /// Whether steps are part of a reverse program.
     reverse: bool,
     join: Option<ComputeSetId>,
+    /// The pipeline whose body is being elaborated.
+    pipeline: Option<OpenPipeline>,
+    /// The stage to which steps belong.
+    stage: Option<StageNumber>,
 }
 
 impl Emission {
@@ -73,7 +78,7 @@ impl Emission {
     pub fn push(&mut self, kind: NodeKind, origin: OriginId, at: Moment) -> bool {
         match self.bodies.last_mut() {
             Some(body) => {
-                body.nodes.push(Node { kind, origin, at, reverse: self.reverse });
+                body.nodes.push(Node { kind, origin, at, reverse: self.reverse, stage: self.stage });
                 true
             }
             None => false,
@@ -207,6 +212,11 @@ impl Emission {
         self.lets.pop();
     }
 
+    /// Returns the name of the innermost `let` whose value is being evaluated in the innermost call.
+    pub fn let_here(&self) -> Option<&SmolStr> {
+        self.lets.last().filter(|(depth, _)| *depth == self.path.len()).map(|(_, name)| name)
+    }
+
     /// Returns the names of the calls and `let`s around, outermost first.
     pub fn path_with_lets(&self) -> Vec<SmolStr> {
         let mut lets = self.lets.iter().peekable();
@@ -228,6 +238,26 @@ impl Emission {
     /// Replaces the origin of the call around and returns the one before.
     pub fn replace_origin(&mut self, origin: Option<OriginId>) -> Option<OriginId> {
         std::mem::replace(&mut self.origin, origin)
+    }
+
+    /// Begins or ends the body of a pipeline; returns the one that was open.
+    pub fn replace_pipeline(&mut self, pipeline: Option<OpenPipeline>) -> Option<OpenPipeline> {
+        std::mem::replace(&mut self.pipeline, pipeline)
+    }
+
+    /// Returns the pipeline whose body is being elaborated.
+    pub fn pipeline(&mut self) -> Option<&mut OpenPipeline> {
+        self.pipeline.as_mut()
+    }
+
+    /// Returns the stage to which steps belong.
+    pub fn stage(&self) -> Option<StageNumber> {
+        self.stage
+    }
+
+    /// Sets the stage to which steps belong; returns the one before.
+    pub fn replace_stage(&mut self, stage: Option<StageNumber>) -> Option<StageNumber> {
+        std::mem::replace(&mut self.stage, stage)
     }
 
     /// Returns the places around, outermost first.

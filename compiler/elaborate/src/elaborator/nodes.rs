@@ -5,6 +5,7 @@
 use super::rows_set::RowsSet;
 use crate::gradients::order::Moment;
 use crate::gradients::tape::Tape;
+use crate::pipelines::stages::StageNumber;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
 use girder_ir::program::{Effect, Step, StepKind};
@@ -41,6 +42,8 @@ pub struct Node {
     pub at: Moment,
     /// Whether it is part of a reverse program, as are all steps inside it then.
     pub reverse: bool,
+    /// The stage of the pipeline around to which it belongs.
+    pub stage: Option<StageNumber>,
 }
 
 /// The kinds of [`StepKind`], with their children inline.

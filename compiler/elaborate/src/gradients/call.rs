@@ -43,7 +43,12 @@ impl Elaborator<'_> {
         let mut walk = ReverseWalk::new(active, list, chain.len(), span, now);
         self.reporter.enter_call(span);
         let reverse = self.emission.replace_reverse(true);
+        // In a pipeline, each step belongs to the stage of the step that it reverses.
+        let stage = self.emission.replace_stage(None);
+        let places = stage.map(|_| self.emission.replace_places(vec![]));
         let done = self.walk_chain(&mut walk, chain, &y, &seed);
+        places.into_iter().for_each(|places| _ = self.emission.replace_places(places));
+        self.emission.replace_stage(stage);
         self.emission.replace_reverse(reverse);
         self.reporter.leave_call();
         done?;

@@ -190,7 +190,8 @@ impl Elaborator<'_> {
             let node = NodeKind::Effect(Effect::Undef { what });
             let origin = self.origin_at(e.span);
             let path = w.path[..k].to_vec();
-            let nodes = vec![Node { kind: node, origin, at: branch.start, reverse: true }];
+            let stage = self.emission.stage();
+            let nodes = vec![Node { kind: node, origin, at: branch.start, reverse: true, stage }];
             self.splice(w.root, &path, branch.start, nodes);
         }
         Ok(())
@@ -246,7 +247,8 @@ impl Elaborator<'_> {
         let before = w.loops[0].during.start;
         let what = stash.view.clone().canonical();
         let origin = self.origin_at(e.span);
-        let give_up = Node { kind: NodeKind::Effect(Effect::Undef { what }), origin, at: before, reverse: true };
+        let (kind, stage) = (NodeKind::Effect(Effect::Undef { what }), self.emission.stage());
+        let give_up = Node { kind, origin, at: before, reverse: true, stage };
         self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
         let number = self.reverse_number(w, k, e.span)?;
         let depth = w.loops[k].depth;

@@ -30,10 +30,10 @@ impl Elaborator<'_> {
         }
         let path = self.recorder.path(self.emission.path());
         let places = self.recorder.places(self.emission.places());
-        let origin = self.emission.origin();
+        let (origin, stage) = (self.emission.origin(), self.emission.stage());
         let during = begin..self.recorder.now();
         if let Some(body) = self.emission.body_mut() {
-            body.tape.push(Rc::new(Entry { kind, during, span, origin, path, places }));
+            body.tape.push(Rc::new(Entry { kind, during, span, origin, path, places, stage }));
         }
     }
 

@@ -444,7 +444,7 @@ impl Elaborator<'_> {
             }
             other => other,
         };
-        Node { kind, origin: node.origin, at: to + (at - during.start), reverse: true }
+        Node { kind, origin: node.origin, at: to + (at - during.start), reverse: true, stage: node.stage }
     }
 
     /// Records that the steps since a moment are computed again in a reverse program.
@@ -454,8 +454,12 @@ impl Elaborator<'_> {
         }
         let Some(body) = self.emission.body_mut() else { return };
         let tape: Tape = body.tape.split_off(count.min(body.tape.len()));
-        if !tape.is_empty() {
-            self.record(begin, EntryKind::Segment(Rc::new(tape)), span);
+        let Some(first) = tape.first().cloned() else { return };
+        let alone = first.stage.is_some() && tape.iter().all(|e| e.stage == first.stage);
+        self.record(begin, EntryKind::Segment(Rc::new(tape)), span);
+        // What a stage computes again belongs to it.
+        if alone && let Some(segment) = self.emission.body_mut().and_then(|b| b.tape.last_mut()).map(Rc::make_mut) {
+            (segment.stage, segment.places) = (first.stage, first.places.clone());
         }
     }
 }

@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Emits steps under the path, the places and the origin of an entry.
+    /// Emits steps under the path, the places, the stage and the origin of an entry.
     pub(super) fn at_entry<T>(&mut self, e: &Entry, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let mut path = e.path.to_vec();
         if path.last().is_none_or(|p| p != "grad") {
@@ -75,7 +75,9 @@ impl Elaborator<'_> {
         let places = self.emission.replace_places(e.places.to_vec());
         let origin = self.graph.origins.add(e.span, e.origin, "grad");
         let origin = self.emission.replace_origin(Some(origin));
+        let stage = self.emission.replace_stage(e.stage);
         let value = f(self);
+        self.emission.replace_stage(stage);
         self.emission.replace_origin(origin);
         self.emission.replace_places(places);
         self.emission.replace_path(path);
@@ -156,6 +158,11 @@ impl Elaborator<'_> {
                 "grad::no_rule",
                 "the gradient of a `repeat`",
                 "a second derivative through a run-time loop is not supported: use a static `for`",
+            ),
+            What::Pipeline => (
+                "grad::pipeline",
+                "a `pipeline`",
+                "take the gradient inside it: `(loss, grad(loss, wrt: …))` as its value, summed over the micro-batches",
             ),
         };
         let message = format!("{what} has no derivative, and the gradient passes through it by `{name}`");

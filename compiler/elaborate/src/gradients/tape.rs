@@ -6,6 +6,7 @@
 use super::derive::Formula;
 use super::order::Moment;
 use super::rule_table::RuleRef;
+use crate::pipelines::stages::StageNumber;
 use crate::value::{Place, Tensor, Tuple, Value};
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
@@ -35,6 +36,8 @@ pub struct Entry {
     pub path: Rc<[SmolStr]>,
     /// The places around it.
     pub places: Rc<[Place]>,
+    /// The stage of the pipeline around.
+    pub stage: Option<StageNumber>,
 }
 
 /// The recorded operations.
@@ -140,6 +143,8 @@ pub enum What {
     While,
     /// The reverse of a loop.
     ReverseLoop,
+    /// A pipeline.
+    Pipeline,
 }
 
 /// A function of numbers.

@@ -1,0 +1,104 @@
+//! What must not be in a pipeline, because its meaning would depend on the schedule.
+//!
+//! Invariant: a pipeline that passes has one result, whatever the schedule.
+
+use super::Locals;
+use super::accesses::Accesses;
+use super::phases::Phase;
+use crate::elaborator::Elaborator;
+use girder_ir::graph::VarClass;
+use girder_ir::ids::VarId;
+use girder_source::{Diagnostic, OriginId, Result, Span};
+use std::collections::BTreeSet;
+
+impl Elaborator<'_> {
+    /// Reports what must not be in a pipeline; `touched` is what each phase touches.
+    pub(super) fn check_pipeline(
+        &mut self,
+        phases: &[Phase],
+        touched: &[Accesses],
+        locals: &Locals,
+        span: Span,
+    ) -> Result<()> {
+        // One phase takes the micro-batches in order.
+        let overlap = phases.len() > 1;
+        if let Some(&(what, at)) = touched.iter().flat_map(|a| &a.ordered).next().filter(|_| overlap) {
+            let message = format!("`{what}` in a stage");
+            let d = Diagnostic::error("pipeline::effect", self.graph.origins.span(at), message);
+            let d = d.label(span, "stages of this pipeline overlap, so their order is that of the schedule");
+            return Err(self.report(d.help("let the pipeline give the value, and use it after the pipeline")));
+        }
+        self.check_streams(touched)?;
+        let vars: BTreeSet<VarId> =
+            touched.iter().flat_map(|a| a.reads.keys().chain(a.writes.keys())).copied().collect();
+        for var in vars {
+            let v = &self.graph.vars[var];
+            match locals.contains(&var) && v.class == VarClass::Temp {
+                true => self.check_local(touched, var)?,
+                false => self.check_outside(phases, touched, var)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn check_streams(&mut self, touched: &[Accesses]) -> Result<()> {
+        for (k, phase) in touched.iter().enumerate() {
+            for (stream, &at) in &phase.streams {
+                let Some(&before) = touched[..k].iter().find_map(|a| a.streams.get(stream)) else { continue };
+                let message = format!("two stages use the stream `{}`", self.graph.streams[*stream].name);
+                let d = Diagnostic::error("pipeline::stream", self.graph.origins.span(at), message).here("here");
+                let d = d.label(self.graph.origins.span(before), "and here");
+                let help = "let one stage read it and pass the packet on, or give each stage a stream of its own";
+                return Err(self.report(d.help(help)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a variable from outside that one phase writes and another one touches, and warns of a parameter that
+    /// crosses to another place for each micro-batch.
+    fn check_outside(&mut self, phases: &[Phase], touched: &[Accesses], var: VarId) -> Result<()> {
+        let at = |o: OriginId| self.graph.origins.span(o);
+        let (name, class) = (self.graph.vars[var].name.clone(), self.graph.vars[var].class);
+        let writer = touched.iter().position(|a| a.writes.contains_key(&var));
+        if let Some(writer) = writer {
+            let other = (0..touched.len()).find(|&k| k != writer && touched[k].touch(var).is_some());
+            let Some(other) = other else { return Ok(()) };
+            let written = touched[writer].writes.get(&var).copied().map(at);
+            let (written, seen) =
+                (written.unwrap_or(Span::NONE), touched[other].touch(var).map(at).unwrap_or(Span::NONE));
+            let message =
+                format!("`{name}` is from outside the pipeline, and one stage writes it while another uses it");
+            let d = Diagnostic::error("pipeline::shared", written, message).here("written here");
+            let d = d.label(seen, "and used by another stage, or in its reverse, here");
+            let help = "pass the value on from stage to stage; `copy(…)` in the stage keeps it for the reverse";
+            return Err(self.report(d.help(help)));
+        }
+        if class == VarClass::Param {
+            let mut readers = (0..touched.len()).filter(|&k| touched[k].reads.contains_key(&var));
+            let Some(first) = readers.next() else { return Ok(()) };
+            if let Some(other) = readers.find(|&k| phases[k].place != phases[first].place) {
+                let (a, b) = (touched[first].touch(var).map(at), touched[other].touch(var).map(at));
+                let message =
+                    format!("stages on different tiles read `{name}`, whose words travel for each micro-batch");
+                let d = Diagnostic::warning("pipeline::param", b.unwrap_or(Span::NONE), message).here("read here");
+                let d = d.label(a.unwrap_or(Span::NONE), "and on other tiles here");
+                let help = "let one stage use it, or put the stages that share it on one place";
+                self.reporter.report_alone(d.help(help));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a variable of the body that a phase reads before a later one writes it.
+    fn check_local(&mut self, touched: &[Accesses], var: VarId) -> Result<()> {
+        let Some(first) = touched.iter().position(|a| a.writes.contains_key(&var)) else { return Ok(()) };
+        let Some(early) = touched[..first].iter().find_map(|a| a.reads.get(&var)) else { return Ok(()) };
+        let name = self.graph.vars[var].name.clone();
+        let written = touched[first].writes.get(&var).map_or(Span::NONE, |o| self.graph.origins.span(*o));
+        let message = format!("`{name}` flows to an earlier stage");
+        let d = Diagnostic::error("pipeline::backwards", self.graph.origins.span(*early), message);
+        let d = d.here("read here, for the next micro-batch").label(written, "written by a later stage here");
+        Err(self.report(d.help("a stage uses what stages before it have made; change the order of the stages")))
+    }
+}

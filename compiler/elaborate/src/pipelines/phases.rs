@@ -1,0 +1,192 @@
+//! Phases: the steps of a pipeline, by the places on which they run.
+//!
+//! Invariant: phases keep the order of the steps, but for steps of a `grad` that belong to no stage: such a step moves
+//! to the last phase that touches what it touches.
+
+use super::accesses::Accesses;
+use super::schedule::PhaseKind;
+use super::stages::Stage;
+use super::{Locals, Options};
+use crate::elaborator::{Elaborator, Node, NodeKind};
+use crate::gradients::tape::{each_tensor, map_tensors};
+use crate::value::{Place, Tensor, Value};
+use girder_ir::graph::VarClass;
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::{Diagnostic, Result, Span};
+use smol_str::{SmolStr, format_smolstr};
+
+/// Consecutive steps on one place.
+#[derive(Debug)]
+pub struct Phase {
+    /// The name of its first stage; a reverse phase has `grad` before it.
+    pub name: SmolStr,
+    /// Its tiles.
+    pub place: Place,
+    /// Its first stage.
+    pub span: Span,
+    /// Steps before its own: what they read is prepared.
+    pub before: Vec<Node>,
+    /// Its steps.
+    pub nodes: Vec<Node>,
+    /// Steps after its own: what they wrote is kept.
+    pub after: Vec<Node>,
+}
+
+impl Phase {
+    fn new(stage: &Stage, reverse: bool) -> Phase {
+        let name = if reverse { format_smolstr!("grad.{}", stage.name) } else { stage.name.clone() };
+        Phase { name, place: stage.place, span: stage.span, before: vec![], nodes: vec![], after: vec![] }
+    }
+
+    /// Returns what a schedule needs to know of it; `places` are the distinct places so far.
+    pub fn kind(&self, places: &mut Vec<Place>) -> PhaseKind {
+        let place = places.iter().position(|p| *p == self.place).unwrap_or_else(|| {
+            places.push(self.place);
+            places.len() - 1
+        });
+        let (forward, reverse) = (self.nodes.iter().any(|n| !n.reverse), self.nodes.iter().any(|n| n.reverse));
+        PhaseKind { place, forward, reverse }
+    }
+}
+
+impl Elaborator<'_> {
+    /// Returns the phases of the steps of a pipeline.
+    pub(super) fn phases_of(
+        &mut self,
+        nodes: Vec<Node>,
+        stages: &[Stage],
+        locals: &Locals,
+        options: Options,
+        span: Span,
+    ) -> Result<Vec<Phase>> {
+        let separates = options.schedule.separates_directions();
+        let mut phases: Vec<Phase> = vec![];
+        for node in nodes {
+            let Some(number) = node.stage else {
+                self.into_last_phase(&mut phases, node, locals, span)?;
+                continue;
+            };
+            let stage = &stages[number as usize];
+            let goes_on = |p: &Phase| {
+                let turns = separates && p.nodes.last().is_some_and(|n| n.reverse != node.reverse);
+                p.place == stage.place && !turns
+            };
+            if !phases.last().is_some_and(goes_on) {
+                phases.push(Phase::new(stage, node.reverse));
+            }
+            if let Some(phase) = phases.last_mut() {
+                phase.nodes.push(node);
+            }
+        }
+        if phases.is_empty() {
+            let message = "this pipeline has no steps in stages";
+            let help = "write its steps in stages: `let a = stage on ipu(0) { … };`";
+            return Err(self.error_help("pipeline::no_stage", span, message, help));
+        }
+        Ok(phases)
+    }
+
+    /// Adds a step of a `grad` that belongs to no stage to the last phase that touches what it touches. Reports other
+    /// steps outside stages.
+    fn into_last_phase(&mut self, phases: &mut [Phase], mut node: Node, locals: &Locals, span: Span) -> Result<()> {
+        let own = Accesses::of(&self.graph, [&node]);
+        let meets = |p: &&mut Phase| {
+            let all = Accesses::of(&self.graph, &p.nodes);
+            let written = own.reads.keys().any(|v| all.writes.contains_key(v));
+            written || own.writes.keys().any(|&v| all.touch(v).is_some())
+        };
+        let reverse = node.reverse;
+        let Some(phase) = phases.iter_mut().rev().find(meets).filter(|_| reverse) else {
+            let at = self.graph.origins.span(node.origin);
+            let d = Diagnostic::error("pipeline::step", at, "a step of a pipeline that is in no stage");
+            let d = d.label(span, "in this pipeline");
+            return Err(self.report(d.help("put it into a stage, or before or after the pipeline")));
+        };
+        let within = self.some_tiles(phase.place);
+        if let NodeKind::Execute(set) = node.kind {
+            for &id in &self.graph.sets[set].families {
+                let family = &mut self.graph.families[id];
+                if family.tile.is_none() && family.within.is_none() {
+                    family.within = within;
+                }
+            }
+        }
+        for &var in own.writes.keys().filter(|v| locals.contains(v)) {
+            let var = &mut self.graph.vars[var];
+            if var.class == VarClass::Temp && var.mapping.is_none() && var.within.is_none() {
+                var.within = within;
+            }
+        }
+        node.stage = phase.nodes.last().and_then(|n| n.stage);
+        phase.nodes.push(node);
+        Ok(())
+    }
+
+    /// Adds each tensor of a value to an accumulator, in the last phase that writes it. Returns the value with the
+    /// accumulators, and the steps that make them zero before the pipeline.
+    pub(super) fn accumulated(
+        &mut self,
+        phases: &mut [Phase],
+        mut value: Value,
+        span: Span,
+    ) -> Result<(Value, Vec<Node>)> {
+        let mut leaves = vec![];
+        self.charge_walk(&value, span)?;
+        each_tensor(&value, &mut |t| leaves.push(t.clone()));
+        let (mut zeros, mut sums) = (vec![], vec![]);
+        let touched: Vec<Accesses> = phases.iter().map(|p| Accesses::of(&self.graph, &p.nodes)).collect();
+        for leaf in leaves {
+            if leaf.ty == ElemType::Bool {
+                let message = "the value of a pipeline is a sum over the micro-batches, and a bool has none";
+                let help = "convert it: `i32(…)` counts how often it holds";
+                return Err(self.error_help("pipeline::value", span, message, help));
+            }
+            let vars = leaf.view.vars();
+            let writes = |all: &Accesses| vars.iter().any(|v| all.writes.contains_key(v));
+            let k = touched.iter().rposition(writes).unwrap_or(phases.len() - 1);
+            let reverse = phases[k].nodes.last().is_some_and(|n| n.reverse);
+            let place = phases[k].place;
+            let (sum, zero) = self.nodes_at(place, false, |this| {
+                let sum = this.temporary("accumulator", leaf.ty, &leaf.view.shape(), span)?;
+                this.fill(&sum, Scalar { ty: leaf.ty, bits: 0 }, span)?;
+                Ok(sum)
+            })?;
+            zeros.extend(zero);
+            self.emission.enter_path("accumulator".into());
+            let adds = self.nodes_at(place, reverse, |this| {
+                let new = this.prelude_call("add", vec![sum.clone().into(), leaf.clone().into()], span)?;
+                this.write(&sum, new, span)
+            });
+            self.emission.leave_path();
+            let ((), mut adds) = adds?;
+            let stage = phases[k].nodes.last().and_then(|n| n.stage);
+            adds.iter_mut().for_each(|n| n.stage = stage);
+            phases[k].nodes.extend(adds);
+            sums.push(sum);
+        }
+        let mut sums = sums.into_iter();
+        map_tensors(&mut value, &mut |t: &mut Tensor| {
+            if let Some(sum) = sums.next() {
+                *t = sum;
+            }
+        });
+        Ok((value, zeros))
+    }
+
+    /// Runs `f` on a place and returns the steps that it emits.
+    pub(super) fn nodes_at<T>(
+        &mut self,
+        place: Place,
+        reverse: bool,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Vec<Node>)> {
+        self.emission.open();
+        let reverse = self.emission.replace_reverse(reverse);
+        let places = self.emission.replace_places(vec![place]);
+        let done = f(self);
+        self.emission.replace_places(places);
+        self.emission.replace_reverse(reverse);
+        let body = self.emission.close();
+        Ok((done?, body.nodes))
+    }
+}

@@ -1,0 +1,245 @@
+//! Pipelines: every schedule gives the bits of one loop over the micro-batches, and stages overlap as it says.
+
+use girder::{AnyStage, Stage};
+use girder_ir::graph::Graph;
+use girder_tests::{MODES, Outcome, Program};
+
+#[path = "../src/random.rs"]
+mod numbers;
+#[path = "pipelines/random.rs"]
+mod random;
+
+const SCHEDULES: [&str; 4] = ["1f1b", "gpipe", "interleaved", "sharded"];
+
+/// Checks that two outcomes print the same and leave the same parameters.
+fn agree(found: &Outcome, expected: &Outcome, context: &str) {
+    assert!(found.failure.is_none() && expected.failure.is_none(), "{context}: {:?}", found.failure);
+    assert_eq!(found.prints, expected.prints, "{context}");
+    assert!(!found.prints.is_empty(), "{context}");
+}
+
+/// Runs a program in all modes.
+fn run(text: &str, target: &str) -> Outcome {
+    Program::text(text).target(target).compile(&MODES).run_on(&MODES, &[1, 2])
+}
+
+/// A network of three layers in three stages, with a skip connection, against the same text without stages.
+const NETWORK: &str = "
+use optim;
+use random;
+let count = 5;
+var xs: f32[15, 2, 6] = random.normal(seed: 8);
+var ys: f32[15, 2, 3] = random.normal(seed: 9);
+var turn_x: i32;
+var turn_y: i32;
+param w0: f32[6, 5] = random.normal(seed: 1, scale: 0.4);
+param w1: f32[5, 5] = random.normal(seed: 2, scale: 0.4);
+param w2: f32[5, 3] = random.normal(seed: 3, scale: 0.4);
+let net = (w0: w0, w1: w1, w2: w2);
+fn input() { let x = xs[turn_x]; turn_x += 1; return x; }
+fn target() { let y = ys[turn_y]; turn_y += 1; return y; }
+fn squared(d: f32[..s]) { return mean(d * d); }
+fn shown() { print(\"w0\", w0); print(\"w1\", w1); print(\"w2\", w2); }
+";
+
+fn staged(schedule: &str, recompute: &str) -> String {
+    format!(
+        "{NETWORK}
+        program main() {{
+            repeat 3 {{
+                let (loss, g) = pipeline(micro_batches: count, schedule: \"{schedule}\") {{
+                    let a = stage on ipu(0) {{ tanh(input() @ w0) }};
+                    {recompute} let b = stage on ipu(1) {{ tanh(a @ w1) }};
+                    let loss = stage on ipu(2) {{ squared((a + b) @ w2 - target()) }};
+                    (loss, grad(loss, wrt: net))
+                }};
+                optim.sgd(net, g, rate: 0.1);
+                print(\"loss\", loss);
+            }}
+            shown();
+        }}"
+    )
+}
+
+fn looped() -> Outcome {
+    let text = format!(
+        "{NETWORK}
+        program main() {{
+            var total: f32;
+            var s0: f32[6, 5];
+            var s1: f32[5, 5];
+            var s2: f32[5, 3];
+            repeat 3 {{
+                total <- 0.0; s0 <- 0.0; s1 <- 0.0; s2 <- 0.0;
+                repeat count {{
+                    let a = tanh(input() @ w0);
+                    let b = tanh(a @ w1);
+                    let loss = squared((a + b) @ w2 - target());
+                    let g = grad(loss, wrt: net);
+                    total += loss; s0 += g.w0; s1 += g.w1; s2 += g.w2;
+                }}
+                optim.sgd(net, (w0: s0, w1: s1, w2: s2), rate: 0.1);
+                print(\"loss\", total);
+            }}
+            shown();
+        }}"
+    );
+    run(&text, "small")
+}
+
+#[test]
+fn schedules_give_the_bits_of_a_loop() {
+    let expected = looped();
+    for schedule in SCHEDULES {
+        for recompute in ["", "#[recompute]"] {
+            let found = run(&staged(schedule, recompute), "small-4");
+            agree(&found, &expected, &format!("{schedule} {recompute}"));
+        }
+    }
+}
+
+#[test]
+fn gradients_accumulate_without_a_pipeline() {
+    let text = format!(
+        "{NETWORK}
+        program main() {{
+            repeat 3 {{
+                let (loss, g) = optim.accumulated(count, fn() {{
+                    let a = tanh(input() @ w0);
+                    let b = tanh(a @ w1);
+                    let loss = squared((a + b) @ w2 - target());
+                    (loss, grad(loss, wrt: net))
+                }});
+                optim.sgd(net, g, rate: 0.1);
+                print(\"loss\", loss);
+            }}
+            shown();
+        }}"
+    );
+    agree(&run(&text, "small"), &looped(), "accumulated");
+}
+
+/// Pipelines with odd stages: uneven ones, several on one IPU, one over two, skip connections, parts computed again,
+/// and fewer micro-batches than phases.
+#[test]
+fn random_pipelines_give_the_bits_of_a_loop() {
+    for seed in 0..24 {
+        let model = random::Pipeline::new(seed);
+        let expected = Program::text(model.looped()).target("small-4").compile(&MODES).run_on(&MODES, &[1]);
+        for schedule in SCHEDULES {
+            let text = model.staged(schedule);
+            agree(&run(&text, "small-4"), &expected, &format!("seed {seed}, {schedule}:\n{text}"));
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_without_gradients_sends_packets_in_order() {
+    let text = |schedule: &str| {
+        format!(
+            "use random;
+            stream ys: out f32[4];
+            var xs: f32[9, 4] = random.normal(seed: 3);
+            var turn: i32;
+            var seen: i32;
+            program main() {{
+                let total = pipeline(micro_batches: 9, schedule: \"{schedule}\") {{
+                    let a = stage on ipu(3) {{ let x = xs[turn]; turn += 1; x * 2.0 }};
+                    let b = stage on ipu(1) {{ a + 1.0 }};
+                    let c = stage on ipu(2) {{ ys <- a * b; seen += 1; sum(b - a) }};
+                    (sum: c, count: seen)
+                }};
+                print(\"sum\", total.sum);
+                print(\"count\", total.count);
+            }}"
+        )
+    };
+    let expected = run(&text("sharded"), "small-4");
+    assert_eq!(expected.prints[0], "sum 36.0");
+    assert_eq!(expected.prints[1], "count 45");
+    for schedule in SCHEDULES {
+        let found = run(&text(schedule), "small-4");
+        assert_eq!(found.prints, expected.prints, "{schedule}");
+        assert_eq!(found.packets, expected.packets, "{schedule}");
+    }
+}
+
+fn elaborated(text: &str, target: &str) -> Graph {
+    match Program::text(text).target(target).stage(girder::After::ELABORATE) {
+        Ok(AnyStage::Graph(graph)) => graph,
+        Ok(_) => panic!("the stage was asked for"),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// Four stages of one vertex each: 50,000 cycles forwards and 100,000 backwards.
+fn balanced(micro_batches: u64, schedule: &str) -> String {
+    format!(
+        "#[cycles(50000)] codelet ahead(in x: f32[n], out y: f32[n]) {{ for i in 0..n {{ y[i] = x[i] + x[0]; }} }}
+        #[cycles(100000)] codelet back(in x: f32[n], in dy: f32[n], out dx: f32[n]) {{
+            for i in 0..n {{ dx[i] = dy[i] + x[0]; }}
+        }}
+        fn layer(x: f32[n]) -> f32[n] {{
+            var y: f32[n];
+            compute {{ vertex ahead(x: x, y: y); }}
+            return y;
+        }}
+        fn layer_back(x: f32[n], dy: f32[n]) -> f32[n] {{
+            var dx: f32[n];
+            compute {{ vertex back(x: x, dy: dy, dx: dx); }}
+            return dx;
+        }}
+        grad layer(x; y; dy) {{ return (x: layer_back(x, dy)); }}
+        param w: f32[32] = 1.0;
+        program main() {{
+            let g = pipeline(micro_batches: {micro_batches}, schedule: \"{schedule}\") {{
+                let a = stage on ipu(0) {{ layer(w) }};
+                let b = stage on ipu(1) {{ layer(a) }};
+                let c = stage on ipu(2) {{ layer(b) }};
+                let d = stage on ipu(3) {{ sum(layer(c)) }};
+                (d, grad(d, wrt: w))
+            }};
+            print(\"d\", g[0]);
+            print(\"g\", g[1]);
+        }}"
+    )
+}
+
+#[test]
+fn stages_of_one_forward_one_backward_overlap() {
+    let cycles = |schedule| Program::text(balanced(16, schedule)).target("bow-2000").estimate("main").cycles;
+    let slots = 16 + 2 * 3;
+    let (overlapped, sharded) = (cycles("1f1b"), cycles("sharded"));
+    assert!(overlapped * 100 <= slots * 150_000 * 106, "{overlapped}");
+    assert!(sharded >= 16 * 4 * 150_000, "{sharded}");
+}
+
+/// Stage `s` of `S` keeps 2(S - 1 - s) micro-batches, and no schedule keeps more than there are.
+#[test]
+fn a_ring_has_a_row_for_each_micro_batch_between() {
+    let rows = |text: &str| {
+        let graph = elaborated(text, "bow-2000");
+        let rings = graph.vars.values().filter(|v| v.name.ends_with(".ring"));
+        let mut rows: Vec<(u32, u64)> = rings.map(|v| (v.within.expect("a place").first / 1472, v.shape[0])).collect();
+        rows.sort_unstable();
+        rows
+    };
+    // The first stage reads a parameter, which stays.
+    assert_eq!(rows(&balanced(16, "1f1b")), [(1, 4), (2, 2)]);
+    assert_eq!(rows(&balanced(3, "1f1b")), [(1, 3), (2, 2)]);
+    assert_eq!(rows(&balanced(7, "gpipe")), [(1, 7), (2, 7), (3, 7)]);
+    assert_eq!(rows(&balanced(16, "sharded")), []);
+}
+
+/// A stage and its reverse are made once, whatever the number of slots.
+#[test]
+fn phases_are_made_once() {
+    let sets = |n| elaborated(&balanced(n, "1f1b"), "bow-2000").sets.len();
+    assert_eq!(sets(9), sets(1000));
+    let texts = |n| {
+        let program = Program::text(balanced(n, "1f1b")).target("bow-2000");
+        let stage = program.stage(Stage::Graph).unwrap_or_else(|e| panic!("{e}"));
+        girder::text::print(&stage, program.machine()).len()
+    };
+    assert!(texts(1000) <= texts(9) + 100, "{} and {}", texts(1000), texts(9));
+}
