@@ -17,6 +17,7 @@ mod library;
 mod machines;
 mod memory;
 mod mutations;
+mod pipelines;
 mod placement;
 mod processors;
 mod products;
