@@ -13,6 +13,7 @@ mod table;
 mod read;
 mod canonical;
 mod check;
+mod partition;
 mod targets;
 
 pub use costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};

@@ -7,6 +7,7 @@ use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds
 use crate::document::{self, Origin};
 use crate::machine::{Chip, Exchange, Memory, MemoryRegion, Sync};
 use crate::network::{Links, Topology};
+use crate::partition::partition;
 use crate::table::{Result, Table};
 use crate::{Machine, MachineError};
 use std::ops::RangeInclusive;
@@ -48,6 +49,7 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
         "description",
         "extends",
         "ipus",
+        "partition",
         "chip",
         "memory",
         "tile",
@@ -71,7 +73,7 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
         host: host(&top.table("host")?)?,
     };
     check(&machine, top)?;
-    Ok(machine)
+    partition(machine, top)
 }
 
 /// Reads the name, which appears in the header of printed text and in tables.

@@ -1,0 +1,96 @@
+//! Partitions: parts of a machine that programs have for themselves.
+//!
+//! A partition has a power of two of a machine's processors, and divides them equally among replicas of one program.
+//! What a program is compiled for is the part of one replica.
+//!
+//! Invariant: a part is whole rungs of the machine, or one processor.
+
+use crate::network::Topology;
+use crate::table::{Result, Table};
+use crate::{Machine, MachineError};
+
+impl Machine {
+    /// Returns the part of one replica in a partition of `ipus` of these processors. Of rungs in a ring, a part is a
+    /// row.
+    ///
+    /// # Errors
+    /// If the processors are no power of two, are too many, or cannot be divided among the replicas.
+    pub fn part(&self, ipus: u32, replicas: u32) -> std::result::Result<Machine, MachineError> {
+        let fail = |message: String| Err(MachineError { message, span: None });
+        if ipus > self.ipus {
+            let all = self.ipus;
+            return fail(format!("a partition of {ipus} processors is larger than the machine, which has {all}"));
+        }
+        if !ipus.is_power_of_two() {
+            return fail(format!("a partition has a power of two of processors, not {ipus}"));
+        }
+        if !replicas.is_power_of_two() || replicas > ipus {
+            return fail(format!("{ipus} processors cannot be divided among {replicas} replicas"));
+        }
+        let mut part = Machine { ipus: ipus / replicas, ..self.clone() };
+        part.links.topology = match part.ipus {
+            1 => Topology::None,
+            n if n == self.ipus => self.links.topology,
+            _ => Topology::Ladder,
+        };
+        Ok(part)
+    }
+}
+
+/// Returns the part of a machine that the table `[partition]` describes, if the file has it.
+pub(crate) fn partition(machine: Machine, top: &Table<'_, '_>) -> Result<Machine> {
+    if !top.has("partition") {
+        return Ok(machine);
+    }
+    let t = top.table("partition")?;
+    t.only(&["ipus", "replicas"])?;
+    let ipus = t.int("ipus", 1..=1 << 20)?;
+    let replicas = if t.has("replicas") { t.int("replicas", 1..=1 << 20)? } else { 1 };
+    match machine.part(ipus, replicas) {
+        Ok(part) => Ok(part),
+        Err(e) => top.fail(&["partition.ipus", "partition.replicas"], e.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Machine, Topology, builtin};
+
+    #[test]
+    fn a_part_has_the_processors_of_one_replica() {
+        let pod = builtin("pod64").unwrap();
+        let of = |ipus, replicas| pod.part(ipus, replicas).map(|m| (m.ipus, m.links.topology)).map_err(|e| e.message);
+        assert_eq!(of(16, 4), Ok((4, Topology::Ladder)));
+        assert_eq!(of(64, 1), Ok((64, Topology::Torus)));
+        assert_eq!(of(64, 2), Ok((32, Topology::Ladder)));
+        assert_eq!(of(16, 16), Ok((1, Topology::None)));
+        assert_eq!(of(12, 1), Err("a partition has a power of two of processors, not 12".into()));
+        let large = "a partition of 128 processors is larger than the machine, which has 64";
+        assert_eq!(of(128, 1), Err(large.into()));
+        assert_eq!(of(4, 8), Err("4 processors cannot be divided among 8 replicas".into()));
+        assert_eq!(of(4, 3), Err("4 processors cannot be divided among 3 replicas".into()));
+    }
+
+    #[test]
+    fn a_part_of_a_ladder_is_the_board_with_as_many_processors() {
+        let (pod, board) = (builtin("pod16").unwrap(), builtin("m2000").unwrap());
+        let part = pod.part(4, 1).unwrap();
+        let own = Machine { name: board.name.clone(), description: board.description.clone(), ..part };
+        assert_eq!(own, board);
+    }
+
+    #[test]
+    fn a_file_may_describe_a_partition() {
+        let file =
+            |rest: &str| Machine::from_toml(&format!("name = \"part\"\nextends = \"pod64\"\n[partition]\n{rest}"));
+        let part = file("ipus = 16\nreplicas = 4").unwrap();
+        assert_eq!((part.ipus, part.name.as_str()), (4, "part"));
+        assert_eq!(file("ipus = 16").unwrap().ipus, 16);
+        // What is compiled for a part depends on nothing but the part.
+        assert_eq!(Machine::from_toml(&part.to_toml()).unwrap(), part);
+        let text = "name = \"part\"\nextends = \"pod64\"\n[partition]\nipus = 12";
+        let error = Machine::from_toml(text).unwrap_err();
+        assert_eq!(&text[error.span.unwrap()], "ipus = 12");
+        assert!(file("tiles = 3").unwrap_err().message.starts_with("unknown key `tiles`"));
+    }
+}
