@@ -11,6 +11,7 @@
 mod estimate;
 mod kept;
 mod memory;
+mod processors;
 mod packets;
 mod profile;
 mod profiler;

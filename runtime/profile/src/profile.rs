@@ -26,6 +26,12 @@ pub struct Profile {
     pub total: Total,
     /// The steps that took part, in program order.
     pub steps: Vec<StepProfile>,
+    /// The programs that others call, such as the phases of a pipeline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<CalledProgram>,
+    /// The processors, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<Processor>,
     /// The tiles' memory.
     pub memory: Memory,
     /// A sentence that names the bottleneck of the program.
@@ -96,6 +102,40 @@ pub struct StepProfile {
     pub waits: bool,
     /// Whether no vertex waits there for a worker that another one occupies: more tiles would not be faster.
     pub worst_is_one_round: bool,
+}
+
+/// A program that others call.
+#[derive(Clone, Debug, Serialize)]
+pub struct CalledProgram {
+    /// Its name.
+    pub name: String,
+    /// The file and line, if known.
+    #[serde(rename = "place")]
+    pub location: Option<String>,
+    /// The number of calls.
+    pub calls: u64,
+    /// The cycles of its steps in a call, on average.
+    pub cycles: u64,
+}
+
+/// A processor of several.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Processor {
+    /// Its number.
+    pub ipu: u32,
+    /// The cycles in which it works, syncs, exchanges words or waits for the host; in the others it waits for another
+    /// processor.
+    pub busy: u64,
+    /// The bytes of params on its tiles.
+    pub params: u64,
+    /// The bytes of states, such as slots of optimisers.
+    pub states: u64,
+    /// The bytes of rings and of what lands from other processors.
+    pub rings: u64,
+    /// The bytes of other variables and of buffers; those that share an address all count.
+    pub values: u64,
+    /// The bytes of code and of vertices.
+    pub code: u64,
 }
 
 /// The tiles' memory.

@@ -6,6 +6,7 @@
 use crate::estimate::Known;
 use crate::memory;
 use crate::packets::PacketQueue;
+use crate::processors;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId, StreamId};
 use girder_ir::program::{Effect, StepKind as ProgramStep};
@@ -65,6 +66,7 @@ impl<'a> Profiler<'a> {
         let each = |id: StreamId| timing.ahead.values().flatten().find(|p| p.stream == id).map_or(0, |p| p.host);
         let sums = Sums {
             clocks: vec![0; machine.ipus as usize],
+            busy: vec![0; machine.ipus as usize],
             queues: ahead.map(|(id, s)| PacketQueue::new(id, s.input, s.ahead, each(id))).collect(),
             tiles: machine.chip.tiles as u64,
             rows: BTreeMap::new(),
@@ -81,6 +83,10 @@ impl<'a> Profiler<'a> {
         steps.iter().for_each(|s| total.add(&s.total));
         let cycles = sums.latest();
         let (graph, layout) = (self.allocated, &self.allocated.layout);
+        let processors = processors::processors(graph, layout, self.machine, &sums.busy);
+        let row = |id: StepId| sums.rows.get(&id).map(|row| (row.executions, row.total.cycles()));
+        let called =
+            processors::called(graph, row, |program| location(&graph.origins, graph.programs[program].origin, map));
         let kept = crate::kept::kept(graph, layout, |step| location(&graph.origins, graph.steps[step].origin, map));
         let mut profile = Profile {
             target: self.machine.name.clone(),
@@ -93,6 +99,8 @@ impl<'a> Profiler<'a> {
             supersteps: self.sums.supersteps,
             total,
             steps,
+            called,
+            processors,
             memory: memory::summarise(graph, layout, self.machine, kept),
             limit: String::new(),
         };
@@ -191,6 +199,8 @@ pub(crate) struct Start {
 pub(crate) struct Sums {
     /// The clock of each IPU.
     clocks: Vec<u64>,
+    /// The cycles in which each IPU did not wait for another.
+    busy: Vec<u64>,
     /// The packets of streams that hold packets ahead.
     queues: Vec<PacketQueue>,
     /// The number of tiles of an IPU.
@@ -235,7 +245,8 @@ impl Sums {
     /// Begins new sums; returns the sums so far.
     pub fn begin(&mut self, start: &Start) -> Sums {
         let Start { clocks, queues } = start.clone();
-        let new = Sums { clocks, queues, tiles: self.tiles, rows: BTreeMap::new(), supersteps: 0 };
+        let busy = vec![0; clocks.len()];
+        let new = Sums { clocks, busy, queues, tiles: self.tiles, rows: BTreeMap::new(), supersteps: 0 };
         std::mem::replace(self, new)
     }
 
@@ -247,6 +258,7 @@ impl Sums {
             // A clock that reached its greatest value stays there.
             *clock = if to == u64::MAX { u64::MAX } else { clock.saturating_add(to - from) };
         }
+        self.busy.iter_mut().zip(&added.busy).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
         self.supersteps = self.supersteps.saturating_add(added.supersteps);
         for (&id, more) in &added.rows {
             self.rows.entry(id).or_default().add(more);
@@ -259,6 +271,7 @@ impl Sums {
         self.queues.iter_mut().for_each(|q| *q = q.later(passed));
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
         self.clocks.iter_mut().zip(&before.clocks).for_each(|(now, &then)| more(now, then));
+        self.busy.iter_mut().zip(&before.busy).for_each(|(now, &then)| more(now, then));
         more(&mut self.supersteps, before.supersteps);
         let none = Row::default();
         for (id, row) in &mut self.rows {
@@ -302,6 +315,10 @@ impl Sums {
     /// Adds an execution of a step to its row and to the clocks.
     fn took(&mut self, id: StepId, time: &StepTime) {
         advance(&mut self.clocks, time);
+        for (ipu, part) in &time.ipus {
+            let busy = &mut self.busy[*ipu as usize];
+            *busy = busy.saturating_add(part.cycles());
+        }
         let row = self.rows.entry(id).or_default();
         row.executions = row.executions.saturating_add(1);
         let (bytes_inside, bytes_between) = (time.bytes_inside, time.bytes_between);

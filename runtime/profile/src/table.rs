@@ -27,6 +27,8 @@ impl Profile {
                 &format!("steps on different IPUs overlap: {} of these cycles pass beside others\n", grouped(beside));
         }
         out += &self.waiting();
+        out += &self.called_table();
+        out += &self.processor_table();
         out += &self.words();
         out += &self.memory_table();
         out += &self.kept_table();
@@ -137,6 +139,36 @@ impl Profile {
             rows.push(row(format!("  … {} others", hidden.len()), count, all, String::new()));
         }
         out + &aligned(&rows)
+    }
+}
+
+impl Profile {
+    /// Returns the cycles of a call of each program that others call.
+    fn called_table(&self) -> String {
+        if self.called.is_empty() {
+            return String::new();
+        }
+        let mut rows = vec![["called", "times", "cycles each"].map(String::from).to_vec()];
+        for c in &self.called {
+            let name = format!("{}{}", c.name, beside(c.location.as_deref()));
+            rows.push(vec![name, grouped(c.calls), grouped(c.cycles)]);
+        }
+        format!("\n{}", aligned(&rows))
+    }
+
+    /// Returns what each processor does and holds.
+    fn processor_table(&self) -> String {
+        if self.processors.is_empty() {
+            return String::new();
+        }
+        let mut rows =
+            vec![["ipu", "busy", "params", "states", "rings", "other values", "code"].map(String::from).to_vec()];
+        for p in &self.processors {
+            let share = 100.0 * p.busy as f64 / self.cycles.max(1) as f64;
+            let held = [p.params, p.states, p.rings, p.values, p.code].map(bytes);
+            rows.push([p.ipu.to_string(), format!("{share:.1} %")].into_iter().chain(held).collect());
+        }
+        format!("\n{}", aligned(&rows))
     }
 }
 

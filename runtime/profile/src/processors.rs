@@ -1,0 +1,77 @@
+//! The processors of a machine of several, and the programs that others call, such as the phases of a pipeline.
+//!
+//! Invariant: the cycles of a call are those of its steps, without the waits of its processors for others.
+
+use crate::profile::{CalledProgram, Processor};
+use girder_ir::graph::{Graph, VarClass};
+use girder_ir::ids::{ProgramId, StepId};
+use girder_ir::layout::{Content, Layout};
+use girder_ir::program::StepKind;
+use girder_machine::Machine;
+
+/// Returns the processors with the cycles in which each was busy; none if there is one.
+pub(crate) fn processors(graph: &Graph, layout: &Layout, machine: &Machine, busy: &[u64]) -> Vec<Processor> {
+    if machine.ipus < 2 {
+        return vec![];
+    }
+    let mut all: Vec<Processor> =
+        (0..).zip(busy).map(|(ipu, &busy)| Processor { ipu, busy, ..Processor::default() }).collect();
+    for class in layout.classes() {
+        let mut sums = Processor::default();
+        for block in &class.blocks {
+            let bytes = u64::from(block.bytes);
+            *match block.content {
+                Content::Var(var) => match graph.vars[var].class {
+                    VarClass::Param => &mut sums.params,
+                    VarClass::State => &mut sums.states,
+                    _ if waits(&graph.vars[var].name) => &mut sums.rings,
+                    _ => &mut sums.values,
+                },
+                Content::SetBuffer(..) | Content::CopyBuffer(..) | Content::Packets(_) => &mut sums.values,
+                _ => &mut sums.code,
+            } += bytes;
+        }
+        for tile in class.tiles.iter() {
+            let Some(p) = all.get_mut(machine.ipu_of(tile) as usize) else { continue };
+            p.params += sums.params;
+            p.states += sums.states;
+            p.rings += sums.rings;
+            p.values += sums.values;
+            p.code += sums.code;
+        }
+    }
+    all
+}
+
+/// Returns whether a variable holds what a pipeline keeps for a later phase, by the last part of its name.
+fn waits(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let plain = last.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+    matches!(plain, "ring" | "landed")
+}
+
+/// Returns the programs that others call, in the order of their steps; `row` has the executions and cycles of a step.
+pub(crate) fn called(
+    graph: &Graph,
+    row: impl Fn(StepId) -> Option<(u64, u64)>,
+    location: impl Fn(ProgramId) -> Option<String>,
+) -> Vec<CalledProgram> {
+    let mut all = vec![];
+    for (id, program) in graph.programs.iter().filter(|(_, p)| !p.entry) {
+        let (mut cycles, mut left) = (0u64, vec![program.body]);
+        while let Some(step) = left.pop() {
+            cycles = cycles.saturating_add(row(step).map_or(0, |(_, cycles)| cycles));
+            left.extend(graph.steps[step].children());
+        }
+        // A step that stands in no loop and in no branch runs once in each call.
+        let StepKind::Seq(top) = &graph.steps[program.body].kind else { continue };
+        let Some((calls, _)) = top.iter().find_map(|&s| row(s)).filter(|(calls, _)| *calls > 0) else { continue };
+        all.push(CalledProgram {
+            name: program.name.to_string(),
+            location: location(id),
+            calls,
+            cycles: cycles / calls,
+        });
+    }
+    all
+}
