@@ -22,10 +22,11 @@ impl<'a> Elaborator<'a> {
         if let Some(set) = self.emission.take_join() {
             let mut families = Families::new(false);
             self.vertex_items(items, &mut Loops::default(), &mut families)?;
+            let before = self.graph.sets[set].families.len();
             self.add_families(set, families, span)?;
             if self.recorder.is_on() {
                 let begin = self.recorder.tick();
-                self.recorder.log_set(&self.graph, set, begin, span);
+                self.recorder.log_families(&self.graph, set, before, begin, span);
                 self.record_set(set, begin, span);
             }
             return Ok(());

@@ -155,7 +155,12 @@ impl Recorder {
 
     /// Logs what a compute set writes.
     pub fn log_set(&mut self, graph: &Graph, set: ComputeSetId, at: Moment, span: Span) {
-        for &id in &graph.sets[set].families {
+        self.log_families(graph, set, 0, at, span);
+    }
+
+    /// Logs what the families of a compute set write, from one on: those that have joined it.
+    pub fn log_families(&mut self, graph: &Graph, set: ComputeSetId, first: usize, at: Moment, span: Span) {
+        for &id in &graph.sets[set].families[first..] {
             let family = &graph.families[id];
             let fields = &graph.codelets[family.codelet].fields;
             for f in family.fields.iter().filter(|f| fields[f.field].dir != Dir::In) {
