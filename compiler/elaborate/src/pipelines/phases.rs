@@ -63,7 +63,7 @@ impl Elaborator<'_> {
         let mut phases: Vec<Phase> = vec![];
         for node in nodes {
             let Some(number) = node.stage else {
-                self.into_last_phase(&mut phases, node, locals, span)?;
+                self.add_to_last_phase(&mut phases, node, locals, span)?;
                 continue;
             };
             let stage = &stages[number as usize];
@@ -88,7 +88,7 @@ impl Elaborator<'_> {
 
     /// Adds a step of a `grad` that belongs to no stage to the last phase that touches what it touches. Reports other
     /// steps outside stages.
-    fn into_last_phase(&mut self, phases: &mut [Phase], mut node: Node, locals: &Locals, span: Span) -> Result<()> {
+    fn add_to_last_phase(&mut self, phases: &mut [Phase], mut node: Node, locals: &Locals, span: Span) -> Result<()> {
         let own = Accesses::of(&self.graph, [&node]);
         let meets = |p: &&mut Phase| {
             let all = Accesses::of(&self.graph, &p.nodes);
