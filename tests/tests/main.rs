@@ -2,6 +2,9 @@
 //!
 //! `cargo test -p girder-tests --test all gradients` runs the tests of a module.
 
+#[path = "../src/random.rs"]
+mod numbers;
+
 mod batched;
 mod cache_blocks;
 mod codes;

@@ -4,8 +4,6 @@ use girder::{AnyStage, Stage};
 use girder_ir::graph::Graph;
 use girder_tests::{MODES, Outcome, Program};
 
-#[path = "../src/random.rs"]
-mod numbers;
 #[path = "pipelines/random.rs"]
 mod random;
 

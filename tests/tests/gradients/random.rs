@@ -6,9 +6,7 @@ mod expressions;
 mod statements;
 
 use super::{Model, Parameter};
-#[path = "../../src/random.rs"]
-mod numbers;
-use numbers::Random;
+use crate::numbers::Random;
 
 /// A tensor in scope: its name and its shape.
 type Named = (String, Vec<u64>);

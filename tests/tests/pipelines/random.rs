@@ -1,6 +1,6 @@
 //! Random pipelines, and the loops that compute the same.
 
-use super::numbers::Random;
+use crate::numbers::Random;
 
 /// A chain of stages with uneven layers, skip connections and places.
 pub struct Pipeline {
