@@ -4,6 +4,9 @@
 //! that have certainly been written. Loops are walked once: variables that the body assigns are unknown at its head,
 //! and a region that moves with the loop's index is expanded over all iterations after the loop.
 //!
+//! Where intervals do not prove that an index is inside, the forms of the index and of the bounds of loops are compared
+//! (see [`crate::forms`]).
+//!
 //! Invariant: sound and cheap. A fact holds for every run with these sizes, for all elements, constants and workers;
 //! the time depends on the length of the code, never on sizes.
 

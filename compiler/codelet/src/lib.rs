@@ -11,6 +11,7 @@
 //! - [`elementwise`] recognises codelets that compute element by element.
 //! - [`neighbours`] decides whether one vertex can do the work of several.
 //! - [`kernel`] describes a codelet with everything that code is compiled for: sizes, strides, addressing.
+//! - [`forms`] bounds integers relative to values that are not known.
 //! - [`fold`], [`locals`] and [`work`] are analyses that rewrites and code generation share: known values, uses of
 //!   locals, amounts of work and code.
 //! - [`verify()`] checks the invariants of `girder_ir::codelet`; a failure is a bug of the compiler.
@@ -21,6 +22,7 @@ pub mod cost;
 pub mod elementwise;
 pub mod facts;
 pub mod fold;
+pub mod forms;
 pub mod interpret;
 pub mod kernel;
 pub mod locals;

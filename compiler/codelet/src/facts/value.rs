@@ -6,6 +6,7 @@
 use super::affine::Affine;
 use super::interval::{self, Interval};
 use super::region::{self, Region};
+use crate::forms::Known;
 use crate::sizes::Sizes;
 use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
@@ -257,6 +258,31 @@ impl State {
                 Value::binary(op, cx.ty(a), &x, &y)
             }
             _ => Value::unknown(ty),
+        }
+    }
+}
+
+/// The knowledge about expressions at a point of a path.
+pub(crate) struct At<'s, 'a> {
+    pub cx: Context<'a>,
+    pub state: &'s State,
+}
+
+impl Known for At<'_, '_> {
+    fn number(&self, e: ExprId) -> Option<i64> {
+        i64::try_from(self.state.peek(self.cx, e, 4).range.is_point()?).ok()
+    }
+
+    fn is_exact(&self, e: ExprId) -> bool {
+        let peek = |x: ExprId| self.state.peek(self.cx, x, 4);
+        let ty = self.cx.ty(e);
+        match self.cx.codelet.exprs[e].kind {
+            ExprKind::Unary { x, .. } => !may_wrap(BinaryOp::Sub, ty, &Value::point(0), &peek(x)),
+            ExprKind::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul), a, b, .. } => {
+                !may_wrap(op, ty, &peek(a), &peek(b))
+            }
+            ExprKind::Convert { x } => self.cx.ty(x).is_int() && peek(x).range.within(Interval::of(ty)),
+            _ => false,
         }
     }
 }

@@ -8,7 +8,8 @@ mod loops;
 
 use super::Weights;
 use super::region::{self, Region};
-use super::value::{Context, State, Value};
+use super::value::{At, Context, State, Value};
+use crate::forms::Forms;
 use crate::locals::count_sets;
 use crate::sizes::Sizes;
 use cranelift_entity::{EntitySet, SecondaryMap};
@@ -54,6 +55,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> 
         continues: FxHashMap::default(),
         returns: None,
         only: only_values(codelet),
+        forms: None,
     };
     let end = walk.block(&codelet.body, start);
     let end = State::join_paths(end, walk.returns.take());
@@ -77,6 +79,8 @@ struct FactsWalk<'a> {
     returns: Option<State>,
     /// The values of the locals that one statement sets.
     only: SecondaryMap<LocalId, Option<ExprId>>,
+    /// Made when an interval does not prove that an index is inside.
+    forms: Option<Forms<'a>>,
 }
 
 /// Returns the values of the locals that one statement sets.
@@ -122,15 +126,15 @@ impl<'a> FactsWalk<'a> {
                 self.eval(*value, &state);
             }
             Stmt::StoreLocal { local, index, value, site } => {
-                let index = self.index(index, &state);
+                let values = self.index(index, &state);
                 self.eval(*value, &state);
-                self.bounds(Storage::Local(*local), &index, *site);
+                self.bounds(Storage::Local(*local), (index, &values), *site, &state);
             }
             Stmt::Store { field, index, value, site } => {
-                let index = self.index(index, &state);
+                let values = self.index(index, &state);
                 self.eval(*value, &state);
-                self.bounds(Storage::Field(*field), &index, *site);
-                if let Some(index) = index.into_iter().map(|v| v.affine).collect::<Option<Vec<_>>>() {
+                self.bounds(Storage::Field(*field), (index, &values), *site, &state);
+                if let Some(index) = values.into_iter().map(|v| v.affine).collect::<Option<Vec<_>>>() {
                     region::push(&mut state.written, Region::element(*field, index.into_iter()));
                 }
             }
@@ -186,9 +190,19 @@ impl<'a> FactsWalk<'a> {
         }
     }
 
-    fn bounds(&mut self, storage: Storage, index: &[Value], site: SiteId) {
-        let inside = |(dim, v): (usize, &Value)| v.range.lo >= 0 && v.range.hi < self.length(storage, dim);
-        let holds = index.iter().enumerate().all(inside);
+    fn bounds(&mut self, storage: Storage, (index, values): (&Index, &[Value]), site: SiteId, state: &State) {
+        let lengths: Vec<i128> = (0..values.len()).map(|dim| self.length(storage, dim)).collect();
+        let at = At { cx: self.context(), state };
+        let (codelet, forms) = (self.codelet, &mut self.forms);
+        let holds = values.iter().zip(lengths).zip(index).all(|((value, length), &e)| {
+            let (is_positive, is_less) = (value.range.lo >= 0, value.range.hi < length);
+            if is_positive && is_less {
+                return true;
+            }
+            let forms = forms.get_or_insert_with(|| Forms::new(codelet));
+            (is_positive || forms.is_at_least(e, 0, &at))
+                && (is_less || i64::try_from(length).is_ok_and(|n| forms.is_less(e, n, &at)))
+        });
         self.check(site, holds);
     }
 

@@ -295,3 +295,32 @@ fn constants_decide_shifts() {
     });
     assert!(all_proven(&c, &facts));
 }
+
+/// `let a = int(x[0]); for r in max(0, -a)..min(3, n - a + more) { y[a + r] = n; }`
+fn window_of(more: i64) -> (Codelet, Facts) {
+    let mut b = Builder::new();
+    let size = b.size("n");
+    let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
+    let x = b.field(Dir::In, ElemType::I32, &[DimDecl::Fixed(1)]);
+    let (n, a, r) = (b.size_of(size), b.local(I64), b.local(I64));
+    let (zero, three, more, va, vr) = (b.int(0), b.int(3), b.int(more), b.get(a), b.get(r));
+    let first = b.load(x, &[zero]);
+    let first = b.convert(I64, first);
+    let (minus, left) = (b.binary(Sub, zero, va), b.binary(Sub, n, va));
+    let left = b.binary(Add, left, more);
+    let (lo, hi) = (b.binary(Max, zero, minus), b.binary(Min, three, left));
+    let at = b.binary(Add, va, vr);
+    let store = b.store(y, &[at], n);
+    let body = vec![Stmt::Set { local: a, value: first }, b.for_loop(r, lo, hi, 1, vec![store])];
+    let c = b.finish(body);
+    let facts = compare(&c, &[Shape::from_slice(&[8]), Shape::from_slice(&[1])]);
+    (c, facts)
+}
+
+#[test]
+fn an_index_is_inside_relative_to_a_value_that_is_not_known() {
+    let (c, facts) = window_of(0);
+    assert!(all_proven(&c, &facts));
+    let (c, facts) = window_of(1);
+    assert!(!all_proven(&c, &facts));
+}

@@ -24,13 +24,13 @@ impl FactsWalk<'_> {
                 None => Value::of(Interval::new(1, u32::MAX as i128)),
             },
             ExprKind::Load { field, ref index, site } => {
-                let index = self.index(index, state);
-                self.bounds(Storage::Field(field), &index, site);
+                let values = self.index(index, state);
+                self.bounds(Storage::Field(field), (index, &values), site, state);
                 Value::unknown(ty)
             }
             ExprKind::LoadLocal { local, ref index, site } => {
-                let index = self.index(index, state);
-                self.bounds(Storage::Local(local), &index, site);
+                let values = self.index(index, state);
+                self.bounds(Storage::Local(local), (index, &values), site, state);
                 Value::unknown(ty)
             }
             ExprKind::Unary { op, x } => Value::unary(op, ty, &self.eval(x, state)),
