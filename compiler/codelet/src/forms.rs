@@ -1,7 +1,8 @@
 //! Bounds of integers by the form of their expressions, relative to values that are not known.
 //!
-//! `min(n, i + 3)` is at most `n` and at most `i + 3`; `max(0, i)` is at least 0 and at least `i`. So a loop between the
-//! two has at most three iterations, although `i` is not known, and `r + i` is less than `n` if `r < max(0, n - i)`.
+//! `min(n, i + 3)` is at most `n` and at most `i + 3`; `max(0, i)` is at least 0 and at least `i`. So a loop between
+//! the two has at most three iterations, although `i` is not known, and `r + i` is less than `n` if
+//! `r < max(0, n - i)`.
 //!
 //! A local that one statement sets, or that is the index of one loop, is looked through if all its reads are in the
 //! scope of that statement: they see the value of the current iteration.
