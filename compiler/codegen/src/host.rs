@@ -10,8 +10,8 @@ use girder_codelet::kernel::KernelTarget;
 use girder_simd::{Options, Reference};
 use std::sync::Arc;
 
-/// The greatest number of nodes of a vector kernel with its inner loops fully unrolled.
-pub(crate) const UNROLLED_NODES: u64 = 500;
+/// The greatest number of operations of a vector kernel with its inner loops fully unrolled.
+pub(crate) const UNROLLED: u64 = 250;
 
 /// The operations for which the backend has instructions.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl Host {
 
     /// Returns the properties on which the benefit of rewrites depends.
     pub fn target(&self) -> KernelTarget {
-        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: UNROLLED_NODES }
+        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_operations: UNROLLED }
     }
 
     /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the

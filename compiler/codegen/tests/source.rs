@@ -442,3 +442,77 @@ fn totals_that_add_one_value_twice_agree() {
         }
     }
 }
+
+/// A convolution of channels, whose windows have fewer taps at the edges.
+const CHANNELS: &str = "codelet channels(in x: f32[h, w, c], in k: f32[kh, kw, c], out y: f32[oh, ow, c]) {
+    for i in 0..oh, j in 0..ow {
+        let (a, b) = (STRIDE * i - 1, STRIDE * j - 1);
+        let (a0, a1) = (max(0, WIDE - 1 - a) / WIDE, min(kh, (max(0, h - a) + WIDE - 1) / WIDE));
+        let (b0, b1) = (max(0, WIDE - 1 - b) / WIDE, min(kw, (max(0, w - b) + WIDE - 1) / WIDE));
+        for m in 0..c { y[i, j, m] = sum r in a0..a1, s in b0..b1 { x[a + r * WIDE, b + s * WIDE, m] * k[r, s, m] }; }
+    }
+}";
+
+#[test]
+fn loops_around_short_loops_of_any_length_become_vectors() {
+    for (stride, wide, taps, c) in [(1, 1, 3, 22), (2, 1, 3, 16), (1, 2, 3, 35), (1, 1, 5, 17), (3, 2, 2, 64)] {
+        let text = CHANNELS.replace("STRIDE", &stride.to_string()).replace("WIDE", &wide.to_string());
+        becomes_a_vector_kernel(&text, &[&[7, 6, c], &[taps, taps, c], &[7 / stride, 6 / stride, c]]);
+    }
+    for body in [
+        "y[i, m] = max s in b0..b1 { x[s, m] };",
+        "y[i, m] = sum s in b0..b1 { x[s, m] };",
+        "let mut v = x[i, m]; for s in b0..b1 { v = v * 0.5 + x[s, m]; } y[i, m] = v;",
+        "let mut v = 0.0; for s in b0..b1 by 2 { v = v + x[s, m]; } y[i, m] = v;",
+        "y[i, m] = sum s in b0..b1 { let t = f32(s - i); t * x[s, m] };",
+    ] {
+        let text = format!(
+            "codelet f(in x: f32[h, c], out y: f32[h, c]) {{
+                for i in 0..h {{
+                    let (b0, b1) = (max(0, i - 2), min(h, i + 3));
+                    for m in 0..c {{ {body} }}
+                }}
+            }}"
+        );
+        becomes_a_vector_kernel(&text, &[&[9, 21], &[9, 21]]);
+    }
+}
+
+#[test]
+fn a_loop_may_have_more_iterations_than_its_versions() {
+    // The bounds wrap, or depend on what the loop sets.
+    for body in [
+        "let (a, b) = (int(k[0]), int(k[1])); for m in 0..c { y[m] = sum s in a..min(a + 3, b) { x[s, m] }; }",
+        "let mut n = 1; for m in 0..c { y[m] = sum s in 0..min(n, 4) { x[s, m] }; n = n % 4 + 1; }",
+        "for m in 0..c { let n = min(m, 4); y[m] = sum s in 0..n { x[s, m] }; }",
+        "let n = int(k[0]); for m in 0..c { y[m] = sum s in max(n, 2)..min(n + 3, 5) { x[s, m] }; }",
+    ] {
+        let text = format!("codelet f(in x: f32[h, c], in k: i32[2], out y: f32[c]) {{ {body} }}");
+        case(&text, &[&[5, 20], &[2], &[20]]).check();
+    }
+}
+
+#[test]
+fn loops_over_columns_of_any_rows_become_vectors() {
+    let text = "codelet f(in x: f32[b, h, w, c], in z: f32[b, h, w, c], out k: f32[3, c]) {
+        for t in 0..3 {
+            let u = t - 1;
+            let (j0, j1) = (max(0, -u), min(w, w - u));
+            for m in 0..c { k[t, m] = OP e in 0..b, i in 0..h, j in j0..j1 { ELEMENT }; }
+        }
+    }";
+    let elements = ["x[e, i, j + u, m] * z[e, i, j, m]", "x[e, i, j + u, m]", "let v = x[e, i, j + u, m]; v * v + 1.0"];
+    for (h, w, c) in [(3, 29, 16), (4, 33, 8), (1, 70, 21), (5, 15, 64), (7, 40, 9)] {
+        for element in elements {
+            let text = text.replace("ELEMENT", element).replace("OP", "sum");
+            let shape = [2, h, w, c];
+            becomes_a_vector_kernel(&text, &[&shape, &shape, &[3, c]]);
+        }
+        let product = text.replace("ELEMENT", "1.0 + x[e, i, j + u, m] * 0.001").replace("OP", "product");
+        let shape = [2, h, w, c];
+        assert!(case(&product, &[&shape, &shape, &[3, c]]).check().failure.is_none());
+        // No rows at all: the sum is +0.
+        let none = text.replace("OP", "sum").replace("ELEMENT", elements[0]).replace("0..b", "b..b");
+        assert!(case(&none, &[&shape, &shape, &[3, c]]).check().failure.is_none());
+    }
+}

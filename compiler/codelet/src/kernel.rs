@@ -73,8 +73,8 @@ pub struct Lines {
 pub struct KernelTarget {
     /// Whether there are vector kernels, whose last vector may be partial.
     pub vector_kernels: bool,
-    /// Nodes of code up to which an inner loop is unrolled in a vector kernel.
-    pub unrolled_nodes: u64,
+    /// Operations up to which an inner loop is unrolled in a vector kernel.
+    pub unrolled_operations: u64,
 }
 
 impl Addressing {

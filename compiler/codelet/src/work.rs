@@ -6,7 +6,7 @@
 
 use crate::fold::Folded;
 use crate::interpret::trips;
-use girder_ir::codelet::{Codelet, Reduce, Stmt, StmtBlock};
+use girder_ir::codelet::{Codelet, ExprKind, Reduce, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 
 /// Operations of a loop whose trip count is not known.
@@ -76,4 +76,12 @@ fn code_of_stmt(codelet: &Codelet, stmt: &Stmt) -> u64 {
 /// Counts the nodes of an expression.
 pub fn code_of(codelet: &Codelet, e: ExprId) -> u64 {
     codelet.exprs[e].kind.operands().iter().fold(1, |nodes, &x| nodes.saturating_add(code_of(codelet, x)))
+}
+
+/// Counts the operations of an expression in a vector kernel, where the indices of accesses become addresses.
+pub fn operations_of(codelet: &Codelet, e: ExprId) -> u64 {
+    match &codelet.exprs[e].kind {
+        ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
+        kind => kind.operands().iter().fold(1, |nodes, &x| nodes.saturating_add(operations_of(codelet, x))),
+    }
 }

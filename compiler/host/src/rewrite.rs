@@ -3,8 +3,10 @@
 //! - `whole_shares` runs the shares of all workers at once;
 //! - `inline_indices` replaces locals that hold an index by the index;
 //! - `version_loops` makes a second version of a loop, without its rarely taken path;
+//! - `version_trips` makes versions of a loop for the trip counts of the short loops inside it;
 //! - `unroll` unrolls short loops around loops that store short rows;
 //! - `interchange` distributes loops over columns, and turns those that reduce their rows into loops over rows;
+//! - `whole` is what bounds of trip counts are computed from;
 //! - `substitute` copies expressions and statements with locals replaced by expressions.
 //!
 //! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; the checks
@@ -14,9 +16,11 @@ mod rewritten;
 mod whole_shares;
 mod inline_indices;
 mod version_loops;
+mod version_trips;
 mod unroll;
 mod interchange;
 mod substitute;
+mod whole;
 
 pub use rewritten::Rewritten;
 
@@ -33,6 +37,7 @@ pub fn rewrite(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten>
         whole_shares::whole_shares,
         inline_indices::inline_indices,
         version_loops::version_loops,
+        version_trips::version_trips,
         unroll::unroll,
         interchange::distribute,
         interchange::interchange,

@@ -20,6 +20,7 @@
 //!
 //! - `find` decides which loops over columns qualify;
 //! - `distribute` splits a loop over columns that does more into loops that do one thing each;
+//! - `open_rows` interchanges loops whose rows are not known;
 //! - `block_nests` blocks nests of two loops whose elements are contiguous along the outer index.
 //!
 //! Invariant: every lane takes the elements that it takes in the original, in the same order, so the bits are the same.
@@ -27,6 +28,7 @@
 
 mod find;
 mod distribute;
+mod open_rows;
 mod block_nests;
 
 use super::Rewritten;
@@ -66,6 +68,11 @@ pub(super) fn interchange(spec: &KernelSpec<'_>, target: KernelTarget) -> Option
             && let Some(panels) = rewrite.panels(&columns)
         {
             return Some(panels);
+        }
+        if let Some(columns) = rewrite.open_columns(stmt)
+            && let Some(rows) = rewrite.open_rows(&columns)
+        {
+            return Some(rows);
         }
         let nest = rewrite.strided_nest(stmt)?;
         Some(rewrite.blocked(&nest))
@@ -250,7 +257,7 @@ impl<'a> Rewrite<'a> {
             let rows = RowBlock { first, unroll: last, begin: false, ..begin };
             block.extend(self.last_rows(c, lanes, panel, rows, over));
         }
-        block.push(self.folds(c, lanes, panel));
+        block.push(self.folds(c, lanes, panel, None));
         block
     }
 
@@ -322,8 +329,9 @@ impl<'a> Rewrite<'a> {
         self.expr(lanes.ty, ExprKind::LoadLocal { local: lanes.array, index, site }, lanes.span)
     }
 
-    /// Folds the lanes of each column and runs the rest of its iteration.
-    fn folds(&mut self, c: &ColumnLoop<'a>, lanes: &Lanes, panel: Panel) -> Stmt {
+    /// Folds the lanes of each column and runs the rest of its iteration. A sum is 0 if `any` says that there were no
+    /// rows.
+    fn folds(&mut self, c: &ColumnLoop<'a>, lanes: &Lanes, panel: Panel, any: Option<ExprId>) -> Stmt {
         let span = lanes.span;
         let column = self.local();
         let column_index = self.read(column, span);
@@ -336,6 +344,10 @@ impl<'a> Rewrite<'a> {
         while values.len() > 1 {
             let half = values.len() / 2;
             values = (0..half).map(|n| self.combine(lanes, values[n], values[n + half])).collect();
+        }
+        if let Some(cond) = any.filter(|_| lanes.op == ReduceOp::Sum) {
+            let b = self.expr(lanes.ty, ExprKind::Const(Scalar::new(lanes.ty, 0)), span);
+            values[0] = self.expr(lanes.ty, ExprKind::Select { cond, a: values[0], b }, span);
         }
         let j = self.sum(panel.first, column_index, span);
         let mut copy = Substitution::new(&mut self.codelet, [(c.var, j)]);

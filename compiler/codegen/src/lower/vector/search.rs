@@ -6,7 +6,7 @@ use super::Plan;
 use super::differ::Differ;
 use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
-use crate::host::UNROLLED_NODES;
+use crate::host::UNROLLED;
 use crate::lower::Lower;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
@@ -153,7 +153,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         search.differ.complete(&steps);
         if !mixed {
             search.width = search.choose_width(&steps, values)?;
-        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > UNROLLED_NODES) {
+        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > UNROLLED) {
             return self.refuse("its inner loops are long");
         }
         search.steps(&mut steps, TOP)?;

@@ -5,11 +5,14 @@
 
 use super::Rewrite;
 use super::block_nests::is_nest;
+use crate::rewrite::whole::Whole;
+use girder_codelet::forms::Forms;
 use girder_codelet::interpret::{FREE_ITERATIONS, trips};
 use girder_codelet::kernel::KernelSpec;
 use girder_codelet::locals::reads_of_reduce;
-use girder_codelet::work::code_of;
-use girder_ir::codelet::{BinaryOp, ExprKind, Reduce, ReduceOp, Stmt, StmtBlock, Storage, UnaryOp};
+use girder_codelet::scalar::is_ordered;
+use girder_codelet::work::operations_of;
+use girder_ir::codelet::{BinaryOp, Binder, ExprKind, Reduce, ReduceOp, Stmt, StmtBlock, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
@@ -18,6 +21,8 @@ use smallvec::SmallVec;
 pub(super) const FEWEST_COLUMNS: i64 = 16;
 /// Minimal number of rows: fewer do not pay for lanes in memory.
 pub(super) const FEWEST_ROWS: i64 = 64;
+/// Minimal number of columns where the rows are not known: as many as a vector of 256 bits has.
+const VECTOR_COLUMNS: i64 = 8;
 
 /// `for var in first..first + columns { before; reduce; after }`
 pub(super) struct ColumnLoop<'a> {
@@ -73,6 +78,41 @@ impl<'a> Rewrite<'a> {
         qualifies.then_some(found)
     }
 
+    /// Returns a statement as a loop over columns whose reductions have rows that are not known, or several binders.
+    pub(super) fn open_columns(&self, stmt: &'a Stmt) -> Option<ColumnLoop<'a>> {
+        let Stmt::For { var, lo, hi, step: 1, body, site, .. } = stmt else { return None };
+        let at = body.iter().position(|s| matches!(s, Stmt::Reduce(_)))?;
+        let Stmt::Reduce(reduce) = &body[at] else { return None };
+        let (first, columns) = self.range((*lo, *hi), *site)?;
+        let (before, after) = (&body[..at], &body[at + 1..]);
+        let found = ColumnLoop { var: *var, first, columns, first_row: 0, rows: 0, before, reduce, after };
+        let bounds = || reduce.binders.iter().flat_map(|b| [b.lo, b.hi]);
+        let same = |e: ExprId| {
+            let mut loads = Vec::new();
+            self.loads(e, &mut loads);
+            self.cannot_fail(e) && loads.is_empty() && self.slope(e, *var, &[]) == Some(0)
+        };
+        let counts = |site: SiteId| self.spec.weights[site] != 0 || !self.spec.proven.contains(site);
+        let qualifies = columns >= VECTOR_COLUMNS
+            && is_ordered(reduce.op, self.codelet.exprs[reduce.value].ty)
+            && reduce.binders.last().is_some_and(|b| b.step == 1)
+            && !counts(reduce.iterations)
+            && self.may_be_long(reduce)
+            && bounds().all(same)
+            && self.is_plain(reduce)
+            && self.stands_alone(&found)
+            && self.reads_rows(*var, reduce);
+        qualifies.then_some(found)
+    }
+
+    /// Returns whether a reduction may take enough elements to pay for lanes in memory.
+    fn may_be_long(&self, reduce: &Reduce) -> bool {
+        let forms = Forms::new(self.spec.codelet);
+        let trips = |b: &Binder| forms.trips((b.lo, b.hi, b.step), &Whole(&self.folded));
+        let elements = reduce.binders.iter().try_fold(1i64, |n, b| Some(n.saturating_mul(trips(b)?)));
+        elements.is_none_or(|n| n >= FEWEST_ROWS)
+    }
+
     /// Returns the first value and the trip count of a range that is known and whose iterations are not counted.
     pub(super) fn range(&self, range: (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         self.known_range(range, site).filter(|_| self.spec.weights[site] == 0)
@@ -90,7 +130,7 @@ impl<'a> Rewrite<'a> {
     /// Returns whether a vector kernel unrolls the rows, with all lanes in registers.
     fn is_unrolled(&self, r: &Reduce, rows: i64) -> bool {
         self.target.vector_kernels
-            && code_of(self.spec.codelet, r.value).saturating_mul(rows as u64) <= self.target.unrolled_nodes
+            && operations_of(self.spec.codelet, r.value).saturating_mul(rows as u64) <= self.target.unrolled_operations
     }
 
     /// Returns whether a reduction takes numbers of four or eight bytes and cannot fail.
@@ -126,7 +166,7 @@ impl<'a> Rewrite<'a> {
         rest.block(c.before);
         rest.block(c.after);
         let inside = reads_of_reduce(self.spec.codelet, c.reduce);
-        let own = set_by(&c.reduce.before).chain([c.reduce.binders[0].var]);
+        let own = set_by(&c.reduce.before).chain(c.reduce.binders.iter().map(|b| b.var));
         let mut loads = Vec::new();
         self.evaluated(c.reduce).into_iter().for_each(|e| self.loads(e, &mut loads));
         let untouched = |e: &ExprId| self.access(*e).is_some_and(|(storage, ..)| !rest.stores.contains(&storage));
@@ -145,7 +185,8 @@ impl<'a> Rewrite<'a> {
         let near = loads.into_iter().all(|e| {
             let bytes = i64::from(self.spec.codelet.exprs[e].ty.bytes());
             let along = |var: LocalId| self.stride(e, var, &own);
-            let (Some(columns), Some(rows)) = (along(column), along(reduce.binders[0].var)) else { return false };
+            let row = reduce.binders.last().and_then(|b| along(b.var));
+            let (Some(columns), Some(rows)) = (along(column), row) else { return false };
             gains |= columns == bytes && rows.unsigned_abs() > 16 * bytes as u64;
             bytes >= 4 && (columns == 0 || columns == bytes)
         });

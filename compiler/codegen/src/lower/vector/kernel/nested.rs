@@ -30,9 +30,9 @@ pub(super) struct InnerRange {
 }
 
 impl Lower<'_, '_> {
-    /// Returns the number of nodes of steps with their inner loops fully unrolled; `None` if a trip count is not known.
+    /// Returns the number of operations of steps with their inner loops fully unrolled; `None` if a trip count is not known.
     pub(in crate::lower::vector) fn written_out_size(&self, steps: &[Step]) -> Option<u64> {
-        let code = |e: ExprId| work::code_of(self.codelet, e);
+        let code = |e: ExprId| work::operations_of(self.codelet, e);
         steps.iter().try_fold(0u64, |sum, step| {
             let size = match step {
                 Step::Set { value, .. } | Step::Store { value, .. } => code(*value),
