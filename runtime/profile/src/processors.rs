@@ -24,7 +24,7 @@ pub(crate) fn processors(graph: &Graph, layout: &Layout, machine: &Machine, busy
                 Content::Var(var) => match graph.vars[var].class {
                     VarClass::Param => &mut sums.params,
                     VarClass::State => &mut sums.states,
-                    _ if waits(&graph.vars[var].name) => &mut sums.rings,
+                    VarClass::Temp if waits(&graph.vars[var].name) => &mut sums.rings,
                     _ => &mut sums.values,
                 },
                 Content::SetBuffer(..) | Content::CopyBuffer(..) | Content::Packets(_) => &mut sums.values,
