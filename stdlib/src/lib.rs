@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 27] = [
+const MODULES: [(&str, &str); 28] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -28,6 +28,7 @@ const MODULES: [(&str, &str); 27] = [
     ("updates", include_str!("../updates.gir")),
     ("clipping", include_str!("../clipping.gir")),
     ("schedules", include_str!("../schedules.gir")),
+    ("collectives", include_str!("../collectives.gir")),
 ];
 
 /// Returns the text of a module. The names of `prelude` need no `use`.

@@ -49,7 +49,9 @@ impl Outcome {
 
     pub(crate) fn keep(&mut self, var: &Var, mut bytes: Vec<u8>) {
         one_nan(var.ty, &mut bytes);
-        let array = Array { ty: var.ty, shape: var.shape.to_vec(), bytes: bytes.into() };
+        let replicas = if var.is_empty() { 1 } else { bytes.len() as u64 / var.bytes() };
+        let shape = (replicas > 1).then_some(replicas).into_iter().chain(var.shape.iter().copied()).collect();
+        let array = Array { ty: var.ty, shape, bytes: bytes.into() };
         self.variables.push((var.name.to_string(), array));
     }
 

@@ -59,8 +59,13 @@ impl Program {
     pub fn new(path: impl AsRef<Path>, text: impl Into<String>, machine: &str) -> Program {
         let (path, text) = (path.as_ref(), text.into());
         let head = Head::read(&text, path).unwrap_or_else(|words| panic!("{}: `{words}` in the head", path.display()));
-        let target = head.target.or(girder::text::target_of(&text)).unwrap_or(machine.into());
+        let (printed, replicas) = girder::text::target_of(&text).unzip();
+        let target = head.target.or(printed).unwrap_or(machine.into());
         let machine = girder_machine::builtin(&target).unwrap_or_else(|| panic!("there is no machine `{target}`"));
+        let machine = match head.replicas.or(replicas) {
+            Some(r) => machine.replicated(r).unwrap_or_else(|e| panic!("{}", e.message)),
+            None => machine,
+        };
         let array = |file: &Path| array(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let streams = head.streams.iter().map(|(name, file)| (name.clone(), array(file))).collect();
         let (arguments, limits) = (Arguments::default(), Limits::default());
@@ -120,6 +125,12 @@ impl Program {
     /// Sets the machine, a built-in one.
     pub fn target(mut self, name: &str) -> Program {
         self.machine = girder_machine::builtin(name).unwrap_or_else(|| panic!("there is no machine `{name}`"));
+        self
+    }
+
+    /// Lets some replicas run the program, each on its part of the machine.
+    pub fn replicas(mut self, replicas: u32) -> Program {
+        self.machine = self.machine.replicated(replicas).unwrap_or_else(|e| panic!("{}", e.message));
         self
     }
 

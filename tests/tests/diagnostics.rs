@@ -66,6 +66,7 @@ const ELSEWHERE: [(&str, &[&str]); 4] = [
             "driver::not_text",
             "machine::cannot_read",
             "machine::invalid",
+            "machine::replicas",
             "machine::unknown",
             "run::cannot_read",
             "run::constant",

@@ -1,7 +1,8 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
 //! The expected numbers of `digits`, `fashion`, `heat`, `mnist`, `mnist-cnn` and `text` were computed by NumPy
-//! (`reference.py` beside each); those of the others are from the public tutorials that they follow.
+//! (`reference.py` beside each). `weight-streaming` has the bits of a program without rows. The numbers of the others
+//! are from the public tutorials that they follow.
 
 use girder::{Array, arrays};
 use girder_engine::Mode;
@@ -12,7 +13,7 @@ use std::path::Path;
 type Test = fn(&str);
 
 /// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 10] = [
+const EXAMPLES: [(&str, Test); 11] = [
     ("digits", digits),
     ("fashion", fashion),
     ("heat", heat),
@@ -23,6 +24,7 @@ const EXAMPLES: [(&str, Test); 10] = [
     ("suffix-sum", suffix_sum),
     ("text", text),
     ("variables", variables),
+    ("weight-streaming", weight_streaming),
 ];
 
 #[test]
@@ -223,4 +225,20 @@ fn a_perceptron_may_update_the_leaves_of_its_layers() {
     let done = program.over_memory().compile(&[Mode::Fast]).run(Mode::Fast, 2);
     let losses = done.prints.iter().map(|line| line.strip_prefix("loss ").and_then(|text| text.parse().ok()));
     close(losses.map(|loss| loss.expect("a loss")).collect(), "mnist", "descent");
+}
+
+fn weight_streaming(name: &str) {
+    let run = |file: &str| {
+        let program = Program::file(format!("examples/{name}/{file}.gir")).target("small").over_memory();
+        let args = ["width=16", "batch=8", "steps=3", "rate=0.001"];
+        args.iter().fold(program, |program, arg| program.arg(arg)).compile(&[Mode::Fast, Mode::Exact])
+    };
+    let (rows, tiles) = (run("weight-streaming"), run("on-tiles"));
+    let modes = [Mode::Fast, Mode::Exact];
+    let (rows, tiles) = (rows.run_on(&modes, &[1, 2]), tiles.run_on(&modes, &[2]));
+    assert_eq!(rows.prints.len(), 3);
+    assert_eq!(rows.prints, tiles.prints);
+    for var in ["first", "last"] {
+        assert_eq!(rows.get::<f32>(var), tiles.get::<f32>(var), "{var}");
+    }
 }

@@ -173,7 +173,7 @@ type Input = (String, Array);
 
 /// Reads the options and streams from a block's `//! girder:` lines.
 fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
-    let (mut target, mut limits) = ("small".to_string(), Limits::default());
+    let (mut target, mut replicas, mut limits) = ("small".to_string(), 1, Limits::default());
     let (mut arguments, mut inputs) = (Arguments::default(), vec![]);
     let words: Vec<&str> =
         text.lines().filter_map(|l| l.strip_prefix("//! girder: ")).flat_map(str::split_whitespace).collect();
@@ -181,6 +181,7 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
         let (name, value) = pair[1].split_once('=').unwrap_or((pair[1], ""));
         match pair[0] {
             "--target" => target = name.to_string(),
+            "--replicas" => replicas = name.parse().expect("a number of replicas"),
             "--limit" => assert!(limits.set(name, value.parse().expect("a limit is a number"))),
             "--arg" => arguments.list.push((name.into(), value.into())),
             "--in" => {
@@ -192,6 +193,7 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
         }
     }
     let machine = girder_machine::builtin(&target).expect("the target is built in");
+    let machine = machine.replicated(replicas).expect("processors for all replicas");
     let session = Session { limits, ..Session::default() };
     (Options { machine, arguments, session }, inputs)
 }

@@ -25,6 +25,8 @@ mod placement;
 mod processors;
 mod products;
 mod profile;
+mod remotes;
+mod replicas;
 mod rows;
 mod stages;
 mod validation;

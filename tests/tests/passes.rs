@@ -17,8 +17,9 @@ use std::process::ExitCode;
 const LEAST: usize = 10;
 
 /// The items of a printed stage that show the decisions of a pass, by their first words; all of them if there are none.
-const SHOWN: [(&str, &[&str]); 11] = [
+const SHOWN: [(&str, &[&str]); 12] = [
     ("elaborate", &[]),
+    ("check-replicas", &["nothing"]),
     ("promote-temporaries", &["var", "param", "const", "temp"]),
     ("remove-dead-steps", &["temp", "compute", "copy", "program"]),
     ("fuse-elementwise", &["codelet", "temp", "compute", "copy", "program"]),
@@ -80,7 +81,11 @@ fn snapshot(case: &Case) -> String {
     let resumed = program.resumed(lowered.text.clone()).lowered(after);
     assert_eq!(lowered.text, resumed.text, "the stage prints differently when it was read:\n{}", resumed.report);
     runs(case, &stage);
-    let shown = if pass == "check-races" { "no race\n".into() } else { decisions(case, &lowered.text) };
+    let shown = match pass {
+        "check-races" => "no race\n".into(),
+        "check-replicas" => "replicas meet\n".into(),
+        _ => decisions(case, &lowered.text),
+    };
     if lowered.report.is_empty() { shown } else { format!("{}\n{shown}", lowered.report) }
 }
 

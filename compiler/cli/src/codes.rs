@@ -4,7 +4,7 @@
 //! the entries with the codes in the sources and run the examples.
 
 /// One page for each stage, sorted.
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 21] = [
     include_str!("../explain/codegen.md"),
     include_str!("../explain/codelet.md"),
     include_str!("../explain/driver.md"),
@@ -19,6 +19,7 @@ const PAGES: [&str; 20] = [
     include_str!("../explain/pipeline.md"),
     include_str!("../explain/place.md"),
     include_str!("../explain/race.md"),
+    include_str!("../explain/replica.md"),
     include_str!("../explain/resume.md"),
     include_str!("../explain/run.md"),
     include_str!("../explain/session.md"),

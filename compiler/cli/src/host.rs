@@ -9,7 +9,7 @@ use crate::report::{Done, Report, Stop, print};
 use crate::variables::{open_array, unreadable, writable, write_array};
 use girder::arrays::ArrayFile;
 use girder::engine::{Host, StreamError};
-use girder::ir::graph::Graph;
+use girder::ir::graph::{Graph, Stream};
 use girder::ir::ids::StreamId;
 use girder::ir::types::ElemType;
 use girder::packets::{self, Packets};
@@ -137,7 +137,8 @@ impl Console {
 /// Finds a stream that an option names.
 pub fn find(graph: &Graph, name: &str, flag: &str, input: bool, report: &Report) -> Result<StreamId, Stop> {
     let word = if input { "in" } else { "out" };
-    let fitting: Vec<_> = graph.streams.iter().filter(|(_, s)| s.input == input).collect();
+    let fits = |s: &Stream| s.input == input && s.rows.is_none();
+    let fitting: Vec<_> = graph.streams.iter().filter(|(_, s)| fits(s)).collect();
     match fitting.iter().copied().find(|(_, s)| s.name == name) {
         Some((id, _)) => Ok(id),
         None => {

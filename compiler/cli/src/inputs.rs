@@ -28,7 +28,7 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
     let mut compile = compile.clone();
     let streams = header_options(&text, &file, &mut compile, report)?;
     let target = girder::text::target_of(&text);
-    let options = compile.options(report, target.as_deref())?;
+    let options = compile.options(report, target.as_ref())?;
     let mut compilation = Compilation::new(options);
     match compilation.open(&file) {
         Ok(root) => Ok(Input { compilation, root, streams }),
@@ -43,11 +43,12 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
 /// the streams that the head names.
 fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
     let head = Head::read(text, file).map_err(|words| {
-        let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--limit name=n`, `--in stream=file` \
-             and `--allow-over-memory`";
+        let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--replicas n`, `--limit name=n`, \
+             `--in stream=file` and `--allow-over-memory`";
         report.error("driver::header", format!("`{words}` in the head of the file"), help)
     })?;
     compile.target = compile.target.take().or(head.target);
+    compile.replicas = compile.replicas.or(head.replicas);
     compile.args.splice(0..0, head.args);
     compile.limits.splice(0..0, head.limits);
     compile.allow_over_memory |= head.allow_over_memory;

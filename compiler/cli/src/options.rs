@@ -13,6 +13,10 @@ pub struct Compile {
     /// text names.
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub target: Option<String>,
+    /// The number of replicas that run the program, each on an equal part of the machine. 1 by default, or the number
+    /// of the machine's partition.
+    #[arg(long, value_name = "R")]
+    pub replicas: Option<u32>,
     /// Set a parameter of a program or a `let` of the module.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub args: Vec<String>,
@@ -49,10 +53,19 @@ pub fn once(report: &Report, flag: &str, texts: &[String]) -> Result<(), Stop> {
 }
 
 impl Compile {
-    /// Returns the options of the compiler; `default_target` is the machine that the text names.
-    pub fn options(&self, report: &Report, default_target: Option<&str>) -> Result<Options, Stop> {
-        let target = self.target.as_deref().or(default_target).unwrap_or("gc200");
+    /// Returns the options of the compiler; `printed` is the machine that the text names, with its replicas.
+    pub fn options(&self, report: &Report, printed: Option<&(String, u32)>) -> Result<Options, Stop> {
+        let target = self.target.as_deref().or(printed.map(|p| p.0.as_str())).unwrap_or("gc200");
         let machine = machine(report, target)?;
+        let replicas = self.replicas.or(printed.filter(|_| self.target.is_none()).map(|p| p.1));
+        let machine = match replicas {
+            None => machine,
+            Some(replicas) => machine.replicated(replicas).map_err(|e| {
+                let help = "the processors of a machine, such as the 4 of `small-4` or `bow-2000`, are a power of two, \
+                            and so are the replicas among which they are divided";
+                report.error("machine::replicas", format!("`--replicas {replicas}`: {}", e.message), help)
+            })?,
+        };
         let mut limits = Limits::default();
         for l in &self.limits {
             let (name, value) = pair(report, "--limit", l)?;

@@ -6,10 +6,10 @@
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
 use girder::arrays::{self, ArrayFile};
-use girder::checkpoint::{self, Checkpoint};
+use girder::checkpoint::{self, Checkpoint, Kept};
 use girder::engine::Engine;
 use girder::ir::graph::{Graph, Var, VarClass};
-use girder::ir::ids::VarId;
+use girder::ir::types::ElemType;
 use girder::{Array, shaped};
 use std::path::{Path, PathBuf};
 
@@ -47,13 +47,13 @@ impl Variables {
     /// Adds `--set name=file`.
     pub fn set(&mut self, text: &str, graph: &Graph, report: &Report) -> Done {
         let (name, file) = pair(report, "--set", text)?;
-        let v = &graph.vars[variable(graph, name, "--set", report)?];
-        if v.class == VarClass::Const {
+        let kept = variable(graph, name, "--set", report)?;
+        if matches!(kept, Kept::Var(v) if graph.vars[v].class == VarClass::Const) {
             let message = format!("`--set {name}`: `{name}` is a constant");
             return Err(report.error("run::constant", message, "declare it with `var`"));
         }
         let array = open_array(file, "--set", report)?;
-        check_array(&array, v, &format!("`{name}`"), file, report)?;
+        check_array(&array, (kept.ty(graph), &kept.shape(graph)), &format!("`{name}`"), file, report)?;
         self.sets.push((name.into(), file.into(), array));
         Ok(())
     }
@@ -86,8 +86,7 @@ impl Variables {
     /// Sets the variables of an engine.
     pub fn fill(&mut self, engine: &mut Engine, graph: &Graph, report: &Report) -> Done {
         let mut set = |name: &str, bytes: &[u8]| {
-            let var = variable(graph, name, "--set", report)?;
-            engine.set(var, bytes).map_err(|e| failed(e, report))
+            variable(graph, name, "--set", report)?.set(engine, bytes).map_err(|e| failed(e, report))
         };
         if let Some((path, mut checkpoint, names)) = self.load.take() {
             for name in names {
@@ -104,27 +103,27 @@ impl Variables {
     /// Writes or prints the variables of an engine after the run.
     pub fn finish(&self, engine: &Engine, graph: &Graph, report: &Report) -> Done {
         for (name, file) in &self.gets {
-            let var = variable(graph, name, "--get", report)?;
-            let v = &graph.vars[var];
-            let bytes = engine.get(var).map_err(|e| failed(e, report))?;
+            let kept = variable(graph, name, "--get", report)?;
+            let bytes = kept.get(engine).map_err(|e| failed(e, report))?;
+            let (ty, shape) = (kept.ty(graph), kept.shape_of(graph, bytes.len()));
             match file {
-                None => print(&format!("{} {}\n", v.name, girder::show(v.ty, &v.shape, &bytes)))?,
+                None => print(&format!("{name} {}\n", girder::show(ty, &shape, &bytes)))?,
                 Some(path) => {
-                    let array = Array { ty: v.ty, shape: v.shape.to_vec(), bytes: bytes.into() };
+                    let array = Array { ty, shape, bytes: bytes.into() };
                     write_array(path, &array, report)?;
                 }
             }
         }
         let Some((path, names)) = &self.save else { return Ok(()) };
         let vars = names.iter().map(|name| variable(graph, name, "--save", report));
-        let vars = vars.collect::<Result<Vec<VarId>, Stop>>()?;
-        let read = |var| engine.get(var).map_err(|e| e.to_string());
+        let vars = vars.collect::<Result<Vec<Kept>, Stop>>()?;
+        let read = |kept: Kept| kept.get(engine).map_err(|e| e.to_string());
         checkpoint::save(path, graph, &vars, read).map_err(|e| cannot_write(path, e, report))
     }
 }
 
-fn names(graph: &Graph, vars: &[VarId]) -> Vec<String> {
-    vars.iter().map(|&id| graph.vars[id].name.to_string()).collect()
+fn names(graph: &Graph, all: &[Kept]) -> Vec<String> {
+    all.iter().map(|kept| kept.name(graph).to_string()).collect()
 }
 
 fn failed(error: girder::engine::EngineError, report: &Report) -> Stop {
@@ -132,11 +131,14 @@ fn failed(error: girder::engine::EngineError, report: &Report) -> Stop {
     Stop::User
 }
 
-/// Finds a persistent variable by name.
-fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<VarId, Stop> {
+/// Finds a persistent variable or a remote buffer by name.
+fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Kept, Stop> {
+    if let Some(remote) = checkpoint::remotes(graph).find(|kept| kept.name(graph) == name) {
+        return Ok(remote);
+    }
     let known: Vec<_> = graph.vars.iter().filter(|(_, v)| v.is_persistent()).collect();
     match known.iter().copied().find(|(_, v)| v.name == name) {
-        Some((id, _)) => Ok(id),
+        Some((id, _)) => Ok(Kept::Var(id)),
         None => {
             // Constants of bodies are persistent as well, but have no name that a user wrote.
             let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
@@ -201,14 +203,14 @@ pub fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report)
 }
 
 /// Checks that an array has the elements of a variable.
-fn check_array(array: &ArrayFile, v: &Var, what: &str, file: &str, report: &Report) -> Done {
+fn check_array(array: &ArrayFile, (ty, shape): (ElemType, &[u64]), what: &str, file: &str, report: &Report) -> Done {
     let header = &array.header;
     let len = header.bytes / header.ty.bytes() as u64;
-    let fits = header.shape == v.shape[..] || (len == v.len() && (len == 1 || header.shape.len() == 1));
-    if header.ty == v.ty && fits {
+    let fits = header.shape == shape || (len == shape.iter().product::<u64>() && (len == 1 || header.shape.len() == 1));
+    if header.ty == ty && fits {
         return Ok(());
     }
-    let (found, wanted) = (shaped(header.ty, &header.shape), shaped(v.ty, &v.shape));
+    let (found, wanted) = (shaped(header.ty, &header.shape), shaped(ty, shape));
     let help = "save it with NumPy in the variable's type and shape: `np.save(file, x.astype(np.float32))`";
     Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
 }

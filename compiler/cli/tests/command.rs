@@ -93,6 +93,8 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder run good.gir --in =s.npy", 2, "no name before the `=`"),
         ("girder run good.gir --in s.npy", 2, "has no `=`"),
         ("girder check good.gir --target nothing", 1, "machine::unknown"),
+        ("girder check good.gir --target small-4 --replicas 3", 1, "machine::replicas"),
+        ("girder check good.gir --target gc200 --replicas 2", 1, "machine::replicas"),
         ("girder check good.gir --arg x", 2, "usage::argument"),
         ("girder check good.gir --limit elephants=3", 2, "usage::argument"),
         ("girder check good.gir --arg x=1 --arg x=2", 2, "twice"),

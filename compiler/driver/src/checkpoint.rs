@@ -5,13 +5,15 @@
 
 use crate::arrays::{self, Archive};
 use girder_elaborate::value::shaped;
+use girder_engine::{Engine, EngineError};
 use girder_ir::graph::{Graph, Var, VarClass};
-use girder_ir::ids::VarId;
+use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::ElemType;
 use girder_passes::liveness::carried;
 use girder_source::closest;
 use rustc_hash::{FxHashMap, FxHashSet};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use smol_str::SmolStr;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
@@ -44,16 +46,88 @@ impl Format {
 /// The bytes of the longest header of a `.safetensors` file that is read.
 const LONGEST_HEADER: u64 = 1 << 26;
 
-/// Returns the variables that a checkpoint holds: params, states, and every other variable through which one run
-/// depends on the one before. In the order of the graph.
-pub fn kept(graph: &Graph) -> Vec<VarId> {
+/// A variable that keeps its value, or a remote buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// A variable.
+    Var(VarId),
+    /// A remote buffer.
+    Remote(StreamId),
+}
+
+impl Kept {
+    /// Returns the name.
+    pub fn name(self, graph: &Graph) -> &SmolStr {
+        match self {
+            Kept::Var(var) => &graph.vars[var].name,
+            Kept::Remote(remote) => &graph.streams[remote].name,
+        }
+    }
+
+    /// Returns the type of the elements.
+    pub fn ty(self, graph: &Graph) -> ElemType {
+        match self {
+            Kept::Var(var) => graph.vars[var].ty,
+            Kept::Remote(remote) => graph.streams[remote].ty,
+        }
+    }
+
+    /// Returns the shape; the first axis of a remote buffer counts its rows.
+    pub fn shape(self, graph: &Graph) -> Vec<u64> {
+        match self {
+            Kept::Var(var) => graph.vars[var].shape.to_vec(),
+            Kept::Remote(remote) => {
+                let stream = &graph.streams[remote];
+                stream.rows.map(u64::from).into_iter().chain(stream.shape.iter().copied()).collect()
+            }
+        }
+    }
+
+    /// Returns the bytes of all elements.
+    pub fn bytes(self, graph: &Graph) -> u64 {
+        self.shape(graph).iter().product::<u64>() * u64::from(self.ty(graph).bytes())
+    }
+
+    /// Returns the shape of so many bytes of elements as an engine returns them: with an axis of replicas in front if
+    /// these differ.
+    pub fn shape_of(self, graph: &Graph, bytes: usize) -> Vec<u64> {
+        let each = self.bytes(graph);
+        let replicas = (bytes as u64).checked_div(each).unwrap_or(1);
+        (replicas > 1).then_some(replicas).into_iter().chain(self.shape(graph)).collect()
+    }
+
+    /// Returns the elements in an engine.
+    pub fn get(self, engine: &Engine) -> Result<Vec<u8>, EngineError> {
+        match self {
+            Kept::Var(var) => engine.get(var),
+            Kept::Remote(remote) => engine.get_remote(remote),
+        }
+    }
+
+    /// Sets the elements in an engine.
+    pub fn set(self, engine: &mut Engine, bytes: &[u8]) -> Result<(), EngineError> {
+        match self {
+            Kept::Var(var) => engine.set(var, bytes),
+            Kept::Remote(remote) => engine.set_remote(remote, bytes),
+        }
+    }
+}
+
+/// Returns the remote buffers of a graph.
+pub fn remotes(graph: &Graph) -> impl Iterator<Item = Kept> {
+    graph.streams.iter().filter(|(_, s)| s.rows.is_some()).map(|(id, _)| Kept::Remote(id))
+}
+
+/// Returns what a checkpoint holds: params, states, every other variable through which one run depends on the one
+/// before, and remote buffers. In the order of the graph.
+pub fn kept(graph: &Graph) -> Vec<Kept> {
     let carried = carried(graph);
     let is_kept = |&(id, v): &(VarId, &Var)| match v.class {
         VarClass::Param | VarClass::State => true,
         VarClass::Var => carried.binary_search(&id).is_ok(),
         VarClass::Const | VarClass::Temp => false,
     };
-    graph.vars.iter().filter(is_kept).map(|(id, _)| id).collect()
+    graph.vars.iter().filter(is_kept).map(|(id, _)| Kept::Var(id)).chain(remotes(graph)).collect()
 }
 
 /// A checkpoint whose elements have not been read yet.
@@ -121,23 +195,28 @@ impl Checkpoint {
 
     /// Returns the variables whose values the file holds, and in what the two differ otherwise, one line each. A
     /// variable that is neither a param nor a state may be missing.
-    pub fn compare(&self, graph: &Graph) -> (Vec<VarId>, Vec<String>) {
+    pub fn compare(&self, graph: &Graph) -> (Vec<Kept>, Vec<String>) {
         let settable = |v: &&Var| v.is_persistent() && v.class != VarClass::Const;
         let held: FxHashMap<&str, &Entry> = self.entries.iter().map(|e| (e.name.as_str(), e)).collect();
         let (mut fitting, mut wrong) = (vec![], vec![]);
-        for (id, v) in graph.vars.iter().filter(|(_, v)| settable(v)) {
-            let needed = matches!(v.class, VarClass::Param | VarClass::State);
-            match held.get(v.name.as_str()) {
-                None if needed => wrong.push(format!("it has no `{}`, which is {}", v.name, shaped(v.ty, &v.shape))),
+        let vars = graph.vars.iter().filter(|(_, v)| settable(v)).map(|(id, _)| Kept::Var(id));
+        for kept in vars.chain(remotes(graph)) {
+            let needed = matches!(kept, Kept::Var(v) if graph.vars[v].class != VarClass::Var);
+            let (name, ty, shape) = (kept.name(graph), kept.ty(graph), kept.shape(graph));
+            match held.get(name.as_str()) {
+                None if needed => wrong.push(format!("it has no `{name}`, which is {}", shaped(ty, &shape))),
                 None => {}
-                Some(e) if e.ty == Ok(v.ty) && e.shape == v.shape[..] => fitting.push(id),
+                Some(e) if e.ty == Ok(ty) && e.fits(&shape, graph.replicas) => fitting.push(kept),
                 Some(e) => {
-                    let (wanted, found) = (shaped(v.ty, &v.shape), e.type_text());
-                    wrong.push(format!("`{}` is {found} in it, but {wanted} in the program", v.name));
+                    let (wanted, found) = (shaped(ty, &shape), e.type_text());
+                    wrong.push(format!("`{name}` is {found} in it, but {wanted} in the program"));
                 }
             }
         }
-        let names = || graph.vars.values().filter(settable).map(|v| v.name.as_str());
+        let names = || {
+            let vars = graph.vars.values().filter(settable).map(|v| v.name.as_str());
+            vars.chain(remotes(graph).map(|kept| kept.name(graph).as_str()))
+        };
         let known: FxHashSet<&str> = names().collect();
         for e in self.entries.iter().filter(|e| !known.contains(e.name.as_str())) {
             // Similar names of the first few are enough, as each is a search.
@@ -171,6 +250,13 @@ impl Checkpoint {
 }
 
 impl Entry {
+    /// Returns whether it has a shape, or one value of it for each replica.
+    fn fits(&self, shape: &[u64], replicas: u32) -> bool {
+        let each = |rest: &[u64]| rest == shape;
+        let of_each = self.shape.split_first().is_some_and(|(&n, rest)| n == u64::from(replicas) && each(rest));
+        each(&self.shape) || (replicas > 1 && of_each)
+    }
+
     fn type_text(&self) -> String {
         match &self.ty {
             Ok(ty) => shaped(*ty, &self.shape),
@@ -188,18 +274,18 @@ pub fn writable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes variables to a file; `read` returns the elements of one. The file is complete or unchanged.
+/// Writes variables and remote buffers to a file; `read` returns the elements of one. The file is complete or
+/// unchanged.
 pub fn save(
     path: &Path,
     graph: &Graph,
-    vars: &[VarId],
-    read: impl Fn(VarId) -> Result<Vec<u8>, String>,
+    kept: &[Kept],
+    read: impl Fn(Kept) -> Result<Vec<u8>, String>,
 ) -> Result<(), String> {
     let file = temporary(path).map_err(|e| e.to_string())?;
-    let vars = vars.iter().map(|&id| (id, &graph.vars[id]));
     match Format::of(path) {
-        Some(Format::Npz) => save_npz(file.as_file(), vars, &read)?,
-        Some(Format::Safetensors) => save_safetensors(file.path(), vars, &read)?,
+        Some(Format::Npz) => save_npz(file.as_file(), graph, kept, &read)?,
+        Some(Format::Safetensors) => save_safetensors(file.path(), graph, kept, &read)?,
         None => return Err("its name ends neither in `.npz` nor in `.safetensors`".into()),
     }
     file.as_file().sync_all().map_err(|e| e.to_string())?;
@@ -222,50 +308,56 @@ fn temporary(path: &Path) -> std::io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-fn save_npz<'g>(
+fn save_npz(
     file: &File,
-    vars: impl Iterator<Item = (VarId, &'g Var)>,
-    read: &dyn Fn(VarId) -> Result<Vec<u8>, String>,
+    graph: &Graph,
+    all: &[Kept],
+    read: &dyn Fn(Kept) -> Result<Vec<u8>, String>,
 ) -> Result<(), String> {
     let mut archive = ZipWriter::new(BufWriter::new(file));
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Stored)
         .last_modified_time(DateTime::default());
-    for (id, v) in vars {
-        let options = options.large_file(v.bytes() >= u32::MAX as u64);
-        archive.start_file(format!("{}.npy", v.name), options).map_err(|e| e.to_string())?;
-        archive.write_all(&arrays::npy_header(v.ty, &v.shape)).map_err(|e| e.to_string())?;
-        archive.write_all(&read(id)?).map_err(|e| e.to_string())?;
+    for kept in all {
+        let bytes = read(*kept)?;
+        let options = options.large_file(bytes.len() >= u32::MAX as usize);
+        archive.start_file(format!("{}.npy", kept.name(graph)), options).map_err(|e| e.to_string())?;
+        let header = arrays::npy_header(kept.ty(graph), &kept.shape_of(graph, bytes.len()));
+        archive.write_all(&header).map_err(|e| e.to_string())?;
+        archive.write_all(&bytes).map_err(|e| e.to_string())?;
     }
     let mut out = archive.finish().map_err(|e| e.to_string())?;
     out.flush().map_err(|e| e.to_string())
 }
 
-fn save_safetensors<'g>(
+fn save_safetensors(
     path: &Path,
-    vars: impl Iterator<Item = (VarId, &'g Var)>,
-    read: &dyn Fn(VarId) -> Result<Vec<u8>, String>,
+    graph: &Graph,
+    all: &[Kept],
+    read: &dyn Fn(Kept) -> Result<Vec<u8>, String>,
 ) -> Result<(), String> {
     let failed = RefCell::new(None);
-    let tensor = |(id, v): (VarId, &'g Var)| match dtype(v.ty) {
+    let tensor = |&kept: &Kept| match dtype(kept.ty(graph)) {
         Some(dtype) => {
-            let shape = v.shape.iter().map(|&n| n as usize).collect();
-            Ok((v.name.to_string(), Lazy { id, dtype, shape, bytes: v.bytes() as usize, read, failed: &failed }))
+            // Only replicas can differ, which their elements show.
+            let bytes = if graph.replicas > 1 { read(kept)?.len() } else { kept.bytes(graph) as usize };
+            let shape = kept.shape_of(graph, bytes).iter().map(|&n| n as usize).collect();
+            Ok((kept.name(graph).to_string(), Lazy { kept, dtype, shape, bytes, read, failed: &failed }))
         }
-        None => Err(format!("`{}` holds {}, which safetensors does not have", v.name, v.ty)),
+        None => Err(format!("`{}` holds {}, which safetensors does not have", kept.name(graph), kept.ty(graph))),
     };
-    let tensors: Vec<_> = vars.map(tensor).collect::<Result<_, String>>()?;
+    let tensors: Vec<_> = all.iter().map(tensor).collect::<Result<_, String>>()?;
     safetensors::serialize_to_file(tensors, None, path).map_err(|e| e.to_string())?;
     failed.into_inner().map_or(Ok(()), Err)
 }
 
 /// A variable whose elements are read when they are written.
 struct Lazy<'r> {
-    id: VarId,
+    kept: Kept,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: usize,
-    read: &'r dyn Fn(VarId) -> Result<Vec<u8>, String>,
+    read: &'r dyn Fn(Kept) -> Result<Vec<u8>, String>,
     failed: &'r RefCell<Option<String>>,
 }
 
@@ -279,7 +371,7 @@ impl safetensors::View for Lazy<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        let elements = (self.read)(self.id).unwrap_or_else(|e| {
+        let elements = (self.read)(self.kept).unwrap_or_else(|e| {
             *self.failed.borrow_mut() = Some(e);
             vec![0; self.bytes]
         });

@@ -1,4 +1,5 @@
-//! Options in the first comments of a program: lines `//! girder: --arg steps=100 --target small --in stream=file.npy`.
+//! Options in the first comments of a program: lines `//! girder: --arg steps=100 --target small --replicas 2
+//! --in stream=file.npy`.
 //!
 //! Invariant: these options are defaults, which a caller may override.
 
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct Head {
     /// `--target name`
     pub target: Option<String>,
+    /// `--replicas n`
+    pub replicas: Option<u32>,
     /// `--arg name=value`, in order.
     pub args: Vec<String>,
     /// `--limit name=n`, in order.
@@ -33,6 +36,7 @@ impl Head {
             let w;
             (w, words) = words.split_at(if *first == "--allow-over-memory" { 1 } else { words.len().min(2) });
             match (w, w.last().and_then(|value| value.split_once('='))) {
+                (["--replicas", value], _) if value.parse::<u32>().is_ok() => head.replicas = value.parse().ok(),
                 (["--target", value], _) => head.target = Some(value.to_string()),
                 (["--arg", value], Some(_)) => head.args.push(value.to_string()),
                 (["--limit", value], Some(_)) => head.limits.push(value.to_string()),
@@ -65,11 +69,12 @@ mod tests {
 
     #[test]
     fn options_stand_in_the_first_comments() {
-        let text = "//! A program.\n//! girder: --target small --arg n=3\n\
+        let text = "//! A program.\n//! girder: --target small --arg n=3 --replicas 2\n\
                     // girder: --allow-over-memory --in x=x.npy\nvar x: f32;\n// girder: no";
         let head = Head::read(text, Path::new("dir/p.gir")).unwrap();
         assert_eq!(head.target.as_deref(), Some("small"));
         assert_eq!(head.args, ["n=3"]);
+        assert_eq!(head.replicas, Some(2));
         assert!(head.allow_over_memory);
         assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/x.npy"))]);
         assert_eq!(Head::read("// girder: --arg n", Path::new("p.gir")), Err("--arg n".to_string()));

@@ -37,6 +37,7 @@ impl Elaborator<'_> {
             "load" => self.load(given, span),
             "bytes" => self.bytes(given, span),
             "read" => self.read_stream(given, span),
+            "seek" => self.seek_call(given, span),
             "print" => self.print(given, span),
             "abort" => self.abort(given, span),
             "sync" => {
@@ -55,6 +56,8 @@ impl Elaborator<'_> {
                     other => Err(self.expected("a tensor", &other, x.span)),
                 }
             }
+            "at_replica" => Err(self.at_replica_outside(span)),
+            "uniform" => self.uniform(given, span),
             "grad" => self.grad(given, span),
             "stopped" => {
                 let [x] = self.required(name, ["x"], given, span)?;
@@ -83,7 +86,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns arguments none of which is optional.
-    fn required<const N: usize>(
+    pub fn required<const N: usize>(
         &mut self,
         of: &str,
         names: [&str; N],

@@ -66,7 +66,7 @@ impl Elaborator<'_> {
     /// functions.
     pub fn is_data(&self, name: &SmolStr) -> bool {
         if let Some(local) = self.scopes.local(name) {
-            return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
+            return matches!(local.value, Value::Tensor(_) | Value::Stream(_) | Value::Row(..));
         }
         if let Some(Value::Builtin(_) | Value::Fn(..) | Value::Closure(_)) = self.scopes.resolved(name) {
             return false;

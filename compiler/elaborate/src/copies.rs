@@ -5,16 +5,17 @@
 
 use crate::elaborator::{Elaborator, NodeKind, memory};
 use crate::families::{Loops, box_of};
-use crate::gradients::tape::EntryKind;
+use crate::gradients::tape::{EntryKind, What};
 use crate::value::{Tensor, Value};
-use girder_ir::family::{CopyFamily, Domain, Field};
+use girder_ir::family::{CopyFamily, CopySource, Domain, Field, ReplicaPair};
 use girder_ir::graph::{CopySet, VarClass};
-use girder_ir::ids::{CopyId, FieldId};
+use girder_ir::ids::{CopyId, FieldId, VarId};
 use girder_ir::types::ElemType;
 use girder_ir::view::{Signature, View, overlap};
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast::{self, CopyItem};
 use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +31,19 @@ pub struct CopyRow {
     span: Span,
     /// Extents of the enclosing loops, outermost first.
     extents: Rc<[u32]>,
+    /// The replica of the elements read.
+    source: RowSource,
+}
+
+/// The replica whose elements a row reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RowSource {
+    /// The one that writes.
+    Own,
+    /// The one that writes; all replicas have equal elements.
+    Uniform,
+    /// Another one.
+    Pair(ReplicaPair),
 }
 
 /// The rows of one family.
@@ -40,10 +54,21 @@ struct RowGroup {
     extents: Rc<[u32]>,
 }
 
+/// Rows of one statement that the same replicas copy.
+struct SourcedRows {
+    source: CopySource,
+    rows: Vec<CopyRow>,
+}
+
 impl CopyRow {
     /// Makes a row outside loops.
     pub fn single(dst: View, src: View, span: Span) -> CopyRow {
-        CopyRow { dst, src, span, extents: Rc::default() }
+        CopyRow { dst, src, span, extents: Rc::default(), source: RowSource::Own }
+    }
+
+    /// Returns the row with elements of another source.
+    pub fn from(self, source: RowSource) -> CopyRow {
+        CopyRow { source, ..self }
     }
 }
 
@@ -173,12 +198,25 @@ impl Elaborator<'_> {
     /// Elaborates `copy name { … }` in a body.
     pub fn copy_statement(&mut self, name: Option<&str>, items: &[CopyItem], span: Span) -> Result<()> {
         let rows = self.copy_rows(items)?;
+        self.one_kind(&rows)?;
         self.push_copy(name.unwrap_or("copy"), rows, span)
+    }
+
+    /// Reports a copy of which some rows stay in a replica and others do not.
+    fn one_kind(&mut self, rows: &[CopyRow]) -> Result<()> {
+        let crosses = |r: &CopyRow| matches!(r.source, RowSource::Pair(_));
+        let Some(first) = rows.first() else { return Ok(()) };
+        let Some(other) = rows.iter().find(|r| crosses(r) != crosses(first)) else { return Ok(()) };
+        let (cross, own) = if crosses(first) { (first, other) } else { (other, first) };
+        let message = "this row stays in each replica, but others of the same copy go from one to another";
+        let d = Diagnostic::error("replica::row", own.span, message).label(cross.span, "between replicas");
+        Err(self.report(d.help("write two copies, one after the other")))
     }
 
     /// Elaborates `copy name { … }` at the top of a module.
     pub fn copy_set(&mut self, name: SmolStr, items: &[CopyItem], span: Span) -> Result<CopyId> {
         let rows = self.copy_rows(items)?;
+        self.one_kind(&rows)?;
         if self.meets(&rows) {
             let message = "some element of this copy is both read and written";
             let help = "copy in two steps, through a variable of its own";
@@ -193,6 +231,7 @@ impl Elaborator<'_> {
         // A row that copies a view to itself moves nothing; next to other rows, it counts as a write like any other.
         if let [row] = &rows[..]
             && row.src == row.dst
+            && row.source == RowSource::Own
         {
             rows.clear();
         }
@@ -229,6 +268,11 @@ impl Elaborator<'_> {
             let message = format!("a copy has more than {} rows", self.session.limits.instances);
             return Err(self.error("elaborate::too_many_vertices", span, message));
         }
+        let (receiver, dst) = self.of_replica(dst)?;
+        let (sender, src) = self.of_replica(src)?;
+        let row_source = self.row_source(receiver, sender, span)?;
+        let (promised, src) = if row_source == RowSource::Own { self.of_uniform(src) } else { (false, src) };
+        let row_source = if promised { RowSource::Uniform } else { row_source };
         let dst = self.tensor(dst)?;
         self.writable(&dst.view, span)?;
         let src_span = self.tree().exprs[src].span;
@@ -250,7 +294,8 @@ impl Elaborator<'_> {
             let parts = (dst.view.parts.len() + src.parts.len()).saturating_sub(2) as u64;
             self.charge_bytes(memory::ROW + parts * memory::PART, span)?;
             let same = rows.last().map(|r| &r.extents).filter(|e| e[..] == *extents).cloned();
-            rows.push(CopyRow { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
+            let extents = same.unwrap_or_else(|| extents.into());
+            rows.push(CopyRow { dst: dst.view, src, span, extents, source: row_source });
         }
         Ok(())
     }
@@ -266,22 +311,32 @@ impl Elaborator<'_> {
     }
 
     /// Emits a copy of rows; overlapping rows go through temporaries.
-    fn push_copy(&mut self, name: &str, mut rows: Vec<CopyRow>, span: Span) -> Result<()> {
+    pub fn push_copy(&mut self, name: &str, mut rows: Vec<CopyRow>, span: Span) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         if self.meets(&rows) {
-            let mut first = Vec::new();
+            let mut first: Vec<CopyRow> = Vec::new();
             let all: Vec<View> = rows.iter().map(|r| r.dst.clone()).collect();
+            // Replicas send the same elements of theirs in many rows.
+            let mut sent: FxHashMap<View, View> = FxHashMap::default();
             for r in &mut rows {
                 if !all.iter().any(|d| overlap(d, &r.src).is_some()) {
+                    continue;
+                }
+                let crosses = matches!(r.source, RowSource::Pair(_));
+                if let Some(copied) = sent.get(&r.src).filter(|_| crosses) {
+                    r.src = copied.clone();
                     continue;
                 }
                 let Some(part) = r.src.parts.first() else { continue };
                 let ty = self.graph.vars[part.var].ty;
                 let t = self.temporary(name, ty, &r.src.shape(), r.span)?;
-                let extents = r.extents.clone();
-                first.push(CopyRow { dst: t.view.clone(), src: r.src.clone(), span: r.span, extents });
+                let extents = if crosses { Rc::default() } else { r.extents.clone() };
+                first.push(CopyRow { extents, ..CopyRow::single(t.view.clone(), r.src.clone(), r.span) });
+                if crosses {
+                    sent.insert(r.src.clone(), t.view.clone());
+                }
                 r.src = t.view;
             }
             self.emit_copy(name, first, span)?;
@@ -296,6 +351,17 @@ impl Elaborator<'_> {
         let begin = self.moment();
         let copy = self.add_copy(set, rows, span)?;
         self.push(NodeKind::Copy(copy), span)?;
+        if taped.iter().any(|r| matches!(r.source, RowSource::Pair(_))) {
+            let of = |view: fn(&CopyRow) -> &View| {
+                let mut vars: Vec<VarId> = taped.iter().flat_map(|r| view(r).vars()).collect();
+                vars.sort_unstable();
+                vars.dedup();
+                vars
+            };
+            let (reads, writes) = (of(|r| &r.src), of(|r| &r.dst));
+            self.record(begin, EntryKind::Opaque { what: What::Replicas, reads, writes }, span);
+            return Ok(());
+        }
         for r in taped {
             let ty = r.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
             let src = Tensor { view: r.src, ty };
@@ -306,23 +372,28 @@ impl Elaborator<'_> {
 
     /// Adds a copy set whose rows do not overlap: rows of one statement and signature share a family.
     pub fn add_copy(&mut self, name: SmolStr, rows: Vec<CopyRow>, span: Span) -> Result<CopyId> {
-        type Groups = IndexMap<(Span, Signature, Signature), RowGroup, rustc_hash::FxBuildHasher>;
+        type Groups = IndexMap<(Span, CopySource, Signature, Signature), RowGroup, rustc_hash::FxBuildHasher>;
         let mut groups = Groups::default();
-        for r in rows {
-            let (dst, src) = (r.dst.canonical(), r.src.canonical());
-            let group = groups.entry((r.span, dst.signature(), src.signature()));
-            let group = group.or_insert_with(|| RowGroup { dst: vec![], src: vec![], extents: r.extents });
-            group.dst.push(dst);
-            group.src.push(src);
+        for SourcedRows { source, rows } in by_source(rows) {
+            for r in rows {
+                let (dst, src) = (r.dst.canonical(), r.src.canonical());
+                let group = groups.entry((r.span, source.clone(), dst.signature(), src.signature()));
+                let group = group.or_insert_with(|| RowGroup { dst: vec![], src: vec![], extents: r.extents });
+                group.dst.push(dst);
+                group.src.push(src);
+            }
         }
         let mut families = Vec::with_capacity(groups.len());
-        for ((at, ..), group) in groups {
+        for ((at, source, ..), group) in groups {
             let fields = |domain: &Domain| {
                 let field = |views: &[View]| Field::from_views(FieldId::from_u32(0), domain, views);
                 field(&group.dst).zip(field(&group.src))
             };
             let count = group.dst.len();
-            let mut domain = box_of(&group.extents, count);
+            let mut domain = match source.pairs() {
+                None => box_of(&group.extents, count),
+                Some(_) => inner_box(&group.extents, count),
+            };
             let mut both = fields(&domain);
             if domain.0.len() > 1 && !both.as_ref().is_some_and(|(d, s)| d.is_closed() && s.is_closed()) {
                 domain = Domain::line(count as u32);
@@ -333,10 +404,56 @@ impl Elaborator<'_> {
             };
             let origin = self.origin_at(at);
             self.charge_bytes(memory::of_family(group.dst.iter().take(1).chain(group.src.first())), at)?;
-            families.push(CopyFamily { domain, dst, src, origin });
+            families.push(CopyFamily { domain, dst, src, source, origin });
         }
         let origin = self.origin_at(span);
         self.charge_bytes(memory::SET + 2 * name.len() as u64, span)?;
         Ok(self.graph.copies.push(CopySet { name, families, origin }))
+    }
+}
+
+/// A statement, and the views that it writes and reads.
+type PairedViews = (Span, Vec<(View, View)>);
+
+/// Returns rows by the replicas that copy them. Rows of one statement that go between several pairs of replicas in the
+/// same way are listed once.
+fn by_source(rows: Vec<CopyRow>) -> Vec<SourcedRows> {
+    let mut all: Vec<SourcedRows> = vec![];
+    // The rows of each statement and pair, in the order of the pairs.
+    let mut paired: IndexMap<(Span, ReplicaPair), Vec<CopyRow>, rustc_hash::FxBuildHasher> = IndexMap::default();
+    for r in rows {
+        let source = match r.source {
+            RowSource::Own => CopySource::Own,
+            RowSource::Uniform => CopySource::Uniform,
+            RowSource::Pair(pair) => {
+                paired.entry((r.span, pair)).or_default().push(r);
+                continue;
+            }
+        };
+        match all.last_mut().filter(|last| last.source == source) {
+            Some(last) => last.rows.push(r),
+            None => all.push(SourcedRows { source, rows: vec![r] }),
+        }
+    }
+    type Pairs = (Vec<ReplicaPair>, Vec<CopyRow>);
+    let mut equal: IndexMap<PairedViews, Pairs, rustc_hash::FxBuildHasher> = IndexMap::default();
+    for ((span, pair), rows) in paired {
+        let moved = rows.iter().map(|r| (r.dst.clone(), r.src.clone())).collect();
+        equal.entry((span, moved)).or_insert_with(|| (vec![], rows)).0.push(pair);
+    }
+    all.extend(equal.into_values().map(|(mut pairs, rows)| {
+        pairs.sort_unstable();
+        SourcedRows { source: CopySource::Replicas(pairs.into()), rows }
+    }));
+    all
+}
+
+/// Returns the box of the innermost or outermost loops that have `count` iterations; the others go over replicas.
+fn inner_box(extents: &[u32], count: usize) -> Domain {
+    let parts = (0..extents.len()).flat_map(|k| [&extents[k..], &extents[..extents.len() - k]]);
+    let own = parts.into_iter().find(|part| part.iter().map(|&n| n as usize).product::<usize>() == count);
+    match count {
+        1 => Domain::default(),
+        n => own.map_or_else(|| Domain::line(n as u32), |part| Domain(part.iter().copied().collect())),
     }
 }

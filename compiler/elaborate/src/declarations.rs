@@ -4,8 +4,9 @@
 //! `param`, `state` and `const`, which are always initialised at load.
 
 use crate::arguments::Kind;
+use crate::elaborator::entities::Persistent;
 use crate::elaborator::{Elaborator, Global};
-use crate::value::{Tensor, Value};
+use crate::value::{READ_FIRST, Tensor, Value};
 use girder_ir::graph::{Init, Stream, VarClass};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
@@ -64,11 +65,11 @@ impl<'a> Elaborator<'a> {
                     VarKind::State => VarClass::State,
                     VarKind::Const => VarClass::Const,
                     VarKind::Temp => VarClass::Temp,
+                    VarKind::Remote => return Ok(vec![self.remote(v)?]),
                 };
                 Ok(vec![self.persistent(v, class)?.into()])
             }
             ItemKind::Stream(s) => self.stream(s, item.span).map(|v| vec![v]),
-            ItemKind::Remote(r) => Err(self.unsupported(r.name.span, "`remote`")),
             _ => Ok(vec![]),
         }
     }
@@ -103,13 +104,14 @@ impl<'a> Elaborator<'a> {
                 Ok(())
             }
             ast::Decl::Var(v) => {
-                let tensor = match v.kind {
-                    VarKind::Param => self.persistent(v, VarClass::Param)?,
-                    VarKind::State => self.persistent(v, VarClass::State)?,
-                    VarKind::Const => self.persistent(v, VarClass::Const)?,
-                    VarKind::Var | VarKind::Temp => self.local_var(v)?,
+                let value = match v.kind {
+                    VarKind::Param => self.persistent(v, VarClass::Param)?.into(),
+                    VarKind::State => self.persistent(v, VarClass::State)?.into(),
+                    VarKind::Const => self.persistent(v, VarClass::Const)?.into(),
+                    VarKind::Var | VarKind::Temp => self.local_var(v)?.into(),
+                    VarKind::Remote => self.remote(v)?,
                 };
-                self.define(v.name.dotted(), tensor.into(), false);
+                self.define(v.name.dotted(), value, false);
                 Ok(())
             }
             ast::Decl::Map { view, place, family, span } => self.map_statement(*view, place, family, *span),
@@ -131,7 +133,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Returns the element type and shape of a variable or stream; reports a type that the engines do not support.
-    fn supported(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
+    pub fn supported(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
         let (elem, shape) = self.declared(ty)?;
         if elem.is_supported() {
             return Ok((elem, shape));
@@ -144,6 +146,7 @@ impl<'a> Elaborator<'a> {
         let name = self.unique_persistent_name(&v.name.dotted());
         let (ty, shape) = self.supported(&v.ty)?;
         let (init, is_named) = match v.init {
+            Some(_) if class == VarClass::Const && self.is_replica_index(v) => (Some(Init::ReplicaIndex), false),
             Some(e) => {
                 let value = self.expr(e)?;
                 let span = self.tree().exprs[e].span;
@@ -158,7 +161,7 @@ impl<'a> Elaborator<'a> {
         if is_named {
             self.site_by_name(var);
         }
-        self.entities.persistent.push(var);
+        self.entities.persistent.push(Persistent::Var(var));
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }
 
@@ -267,6 +270,7 @@ impl<'a> Elaborator<'a> {
                 "a `param`, `state` or `const`, or a `var` of the module, can begin with it; for \
                  numbers at run time give the function a shape",
             ),
+            Value::Row(..) => d.help(READ_FIRST),
             Value::Range(_) => d.help("the numbers of a range are a list: `list i in a..b { i }`"),
             _ => d,
         }))
@@ -292,7 +296,7 @@ impl<'a> Elaborator<'a> {
 
     fn stream(&mut self, s: &ast::Stream, span: Span) -> Result<Value> {
         let (ty, shape) = self.supported(&s.ty)?;
-        let (mut wrap, mut shuffle, mut ahead) = (false, None, 0);
+        let (mut wrap, mut shuffle, mut ahead, mut same) = (false, None, 0, false);
         for o in &s.options {
             let name = o.name.as_ref().map_or("", |n| n.name.as_str());
             let at = self.tree().exprs[o.value].span;
@@ -307,7 +311,16 @@ impl<'a> Elaborator<'a> {
                         return Err(self.error_help("elaborate::ahead", at, message, help));
                     }
                 },
-                ("replicas", _) => return Err(self.unsupported(at, "the option `replicas`")),
+                ("replicas", Value::Str(s)) if s == "same" => same = true,
+                ("replicas", Value::Str(s)) if s == "each" => same = false,
+                ("replicas", other) => {
+                    let message = format!(
+                        "a stream's replicas have \"each\" its packets, or all the \"same\", not {}",
+                        other.describe()
+                    );
+                    let help = "with \"each\", which need not be written, the packets of replicas follow one another";
+                    return Err(self.error_help("elaborate::unknown_option", at, message, help));
+                }
                 ("wrap", other) => return Err(self.expected("a static bool", &other, at)),
                 ("ahead", other) => return Err(self.expected("a static integer", &other, at)),
                 ("shuffle", other) if s.input => {
@@ -315,8 +328,8 @@ impl<'a> Elaborator<'a> {
                 }
                 _ => {
                     let help = match s.input {
-                        true => "an `in` stream takes `wrap: true`, `shuffle: 1` and `ahead: 2`",
-                        false => "an `out` stream takes `ahead: 2`",
+                        true => "an `in` stream takes `wrap: true`, `shuffle: 1`, `ahead: 2` and `replicas: \"same\"`",
+                        false => "an `out` stream takes `ahead: 2` and `replicas: \"same\"`",
                     };
                     return Err(self.error_help("elaborate::unknown_option", at, format!("no option `{name}`"), help));
                 }
@@ -325,7 +338,18 @@ impl<'a> Elaborator<'a> {
         let name = self.unique_name(&s.name.dotted());
         let origin = self.origin_at(span);
         let shape = shape.into_iter().collect();
-        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, shuffle, ahead, origin });
+        let id = self.graph.streams.push(Stream {
+            name,
+            input: s.input,
+            ty,
+            shape,
+            wrap,
+            shuffle,
+            ahead,
+            same,
+            rows: None,
+            origin,
+        });
         Ok(Value::Stream(id))
     }
 }

@@ -23,12 +23,20 @@ impl Elaborator<'_> {
         if name != "read" || !matches!(self.expr(*callee)?, Value::Builtin("read")) {
             return Ok(false);
         }
-        let Value::Stream(stream) = self.expr(*from)? else { return Ok(false) };
+        let (stream, row) = match self.expr(*from)? {
+            Value::Stream(stream) => (stream, None),
+            Value::Row(remote, row) => (remote, Some(row)),
+            _ => return Ok(false),
+        };
         let s = &self.graph.streams[stream];
         if !s.input || s.ty != target.ty || s.shape != target.view.shape() || target.view.parts.len() > 1 {
             return Ok(false);
         }
         self.writable(&target.view, span)?;
+        if let Some(row) = row {
+            self.seek(stream, &row, span)?;
+        }
+        self.row_is_selected(stream, span)?;
         let begin = self.moment();
         self.push(NodeKind::Effect(Effect::Read { stream, into: target.view.clone() }), span)?;
         self.record(begin, EntryKind::Fill { dst: target.view.clone() }, span);
@@ -39,9 +47,20 @@ impl Elaborator<'_> {
     pub fn read_stream(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [stream] = self.arguments("read", ["stream"], given, span)?;
         let Some(stream) = stream else { return Err(girder_source::Failed) };
-        let Value::Stream(id) = stream.value else {
-            return Err(self.expected("a stream", &stream.value, stream.span));
+        let id = match stream.value {
+            Value::Stream(id) => id,
+            Value::Row(id, row) => {
+                self.seek(id, &row, span)?;
+                id
+            }
+            other => return Err(self.expected("a stream or a row of a remote buffer", &other, stream.span)),
         };
+        self.packet(id, span).map(Value::from)
+    }
+
+    /// Reads the next packet into a fresh temporary.
+    pub fn packet(&mut self, id: StreamId, span: Span) -> Result<Tensor> {
+        self.row_is_selected(id, span)?;
         let s = &self.graph.streams[id];
         if !s.input {
             let message = format!("`{}` is an `out` stream: the program writes it", s.name);
@@ -50,13 +69,14 @@ impl Elaborator<'_> {
         let (name, ty, shape) = (s.name.clone(), s.ty, s.shape.clone());
         let t = self.temporary(name.rsplit('.').next().unwrap_or(&name), ty, &shape, span)?;
         self.push(NodeKind::Effect(Effect::Read { stream: id, into: t.view.clone() }), span)?;
-        Ok(t.into())
+        Ok(t)
     }
 
     /// Elaborates `stream <- value;`.
     pub fn write_stream(&mut self, id: StreamId, value: Value, span: Span) -> Result<()> {
+        self.row_is_selected(id, span)?;
         let s = &self.graph.streams[id];
-        if s.input {
+        if s.input && s.rows.is_none() {
             let message = format!("`{}` is an `in` stream: the program reads it", s.name);
             return Err(self.error_help("elaborate::stream_direction", span, message, "read it with `read(…)`"));
         }
@@ -70,7 +90,9 @@ impl Elaborator<'_> {
             }
         };
         if t.ty != ty {
-            let (name, message) = (&self.graph.streams[id].name, format!("{} does not fit the stream", t.type_name()));
+            let stream = &self.graph.streams[id];
+            let what = if stream.rows.is_some() { "row" } else { "stream" };
+            let (name, message) = (&stream.name, format!("{} does not fit the {what}", t.type_name()));
             let help = format!("`{name}` carries {}; convert it: `{ty}(…)`", crate::value::shaped(ty, &shape));
             return Err(self.error_help("elaborate::type_mismatch", span, message, help));
         }

@@ -9,7 +9,7 @@
 mod budget;
 mod codelet_table;
 mod emission;
-mod entities;
+pub mod entities;
 pub mod memory;
 mod nodes;
 mod reporter;
@@ -31,11 +31,12 @@ use crate::modules::{Loader, Modules};
 use crate::references::ItemId;
 use crate::statement_times::StatementTimes;
 use crate::static_calls::StaticCalls;
-use crate::value::Value;
+use crate::value::{READ_FIRST, Value};
 use budget::Budget;
 use emission::Emission;
 use entities::Entities;
 use girder_ir::graph::Graph;
+use girder_ir::ids::StreamId;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast;
@@ -71,6 +72,8 @@ pub struct Elaborator<'a> {
     pub called: Option<SmolStr>,
     /// Programs being elaborated, outermost first.
     pub programs: Vec<(ModuleRef, SmolStr)>,
+    /// The remote buffer whose row is selected for the next packet.
+    pub selected: Option<StreamId>,
     /// The names of entities, and entities that are made once.
     pub entities: Entities,
     /// Codelets; each is read, generated and specialised once.
@@ -95,6 +98,7 @@ impl<'a> Elaborator<'a> {
     /// Creates an elaborator.
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
         let mut graph = Graph { name: modules.root_name(), workers: cx.machine.chip.workers, ..Graph::default() };
+        graph.replicas = cx.machine.partition.replicas;
         graph.origins.set_library(cx.map.library());
         let recorder = Recorder::new(modules.mentions("grad"));
         let rules = Rules::find(modules, cx.diagnostics);
@@ -112,6 +116,7 @@ impl<'a> Elaborator<'a> {
             functions: vec![],
             called: None,
             programs: vec![],
+            selected: None,
             entities: Entities::default(),
             codelets: CodeletTable::default(),
             closures: Closures::default(),
@@ -191,6 +196,7 @@ impl<'a> Elaborator<'a> {
             ("an integer" | "a static bool", Value::Tensor(_)) => {
                 d.help("a tensor's elements are known only at run time")
             }
+            (_, Value::Row(..)) => d.help(READ_FIRST),
             _ => d,
         };
         self.report(d)

@@ -21,6 +21,7 @@ mod onto;
 mod active;
 mod activate;
 mod adjoints;
+mod stashes;
 mod state;
 mod call;
 mod carried;

@@ -1,4 +1,5 @@
-//! Names of the persistent variables that a `let` holds: the path by which the text reaches them, such as `net.0.w`.
+//! Names of the persistent variables and remote buffers that a `let` holds: the path by which the text reaches them,
+//! such as `net.0.w`.
 //!
 //! Such a name does not depend on what else the text makes, so that values saved under it fit a program that has grown.
 //!
@@ -6,9 +7,9 @@
 //! several lead to it.
 
 use crate::elaborator::Elaborator;
+use crate::elaborator::entities::Persistent;
 use crate::value::Value;
 use girder_ir::graph::Graph;
-use girder_ir::ids::VarId;
 use girder_ir::view::View;
 use girder_syntax::ast;
 use rustc_hash::FxHashSet;
@@ -26,8 +27,8 @@ impl Elaborator<'_> {
         value
     }
 
-    /// Renames the persistent variables made since there were `before`, as far as the names of a pattern, which are the
-    /// last that were bound, hold them.
+    /// Renames what is persistent and was made since there were `before`, as far as the names of a pattern, which are
+    /// the last that were bound, hold it.
     pub fn name_held(&mut self, pattern: &ast::Pattern, before: usize) {
         let made = &self.entities.persistent[before..];
         if made.is_empty() {
@@ -45,26 +46,36 @@ impl Elaborator<'_> {
             }
         });
         let found = search.found;
-        for (var, _) in &found {
-            self.entities.vars.release(&self.graph.vars[*var].name);
+        for (made, _) in &found {
+            let name = match *made {
+                Persistent::Var(var) => &self.graph.vars[var].name,
+                Persistent::Remote(remote) => &self.graph.streams[remote].name,
+            };
+            self.entities.vars.release(name);
         }
-        for (var, path) in found {
+        for (made, path) in found {
             let path = self.qualified(&path);
-            self.graph.vars[var].name = self.entities.vars.unique(path);
-            self.renew_site(var);
+            let name = self.entities.vars.unique(path);
+            match made {
+                Persistent::Var(var) => {
+                    self.graph.vars[var].name = name;
+                    self.renew_site(var);
+                }
+                Persistent::Remote(remote) => self.graph.streams[remote].name = name,
+            }
         }
     }
 }
 
-/// A search of a value for variables.
+/// A search of a value for variables and remote buffers.
 struct Search<'g> {
     graph: &'g Graph,
-    /// The variables that were not found yet.
-    wanted: FxHashSet<VarId>,
+    /// What was not found yet.
+    wanted: FxHashSet<Persistent>,
     /// The lists, tuples and closures that were searched; a value may contain the same one many times.
     seen: FxHashSet<*const ()>,
-    /// The variables that were found, with their paths.
-    found: Vec<(VarId, SmolStr)>,
+    /// What was found, with its paths.
+    found: Vec<(Persistent, SmolStr)>,
 }
 
 impl Search<'_> {
@@ -85,19 +96,28 @@ impl Search<'_> {
             }
             Value::Tensor(t) => {
                 if let Some(var) = t.view.parts.first().map(|part| part.var)
-                    && self.wanted.contains(&var)
+                    && self.wanted.contains(&Persistent::Var(var))
                     && t.view == View::whole(var, &self.graph.vars[var].shape)
                 {
-                    self.wanted.remove(&var);
-                    self.found.push((var, path.as_str().into()));
+                    self.found(Persistent::Var(var), path);
                 }
             }
+            Value::Stream(stream) => self.found(Persistent::Remote(*stream), path),
             _ => {}
         }
     }
 
+    fn found(&mut self, made: Persistent, path: &str) {
+        if self.wanted.remove(&made) {
+            self.found.push((made, path.into()));
+        }
+    }
+
     fn part(&mut self, value: &Value, name: &str, path: &mut String) {
-        if !matches!(value, Value::List(_) | Value::Tuple(_) | Value::Closure(_) | Value::Tensor(_)) {
+        let may_hold = |v: &Value| {
+            matches!(v, Value::List(_) | Value::Tuple(_) | Value::Closure(_) | Value::Tensor(_) | Value::Stream(_))
+        };
+        if !may_hold(value) {
             return;
         }
         let len = path.len();

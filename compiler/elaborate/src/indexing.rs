@@ -6,7 +6,8 @@
 use crate::elaborator::Elaborator;
 use crate::rows::{RunTimeIndex, Selection};
 use crate::value::{Range, Tensor, Value};
-use girder_ir::types::ElemType;
+use girder_ir::ids::StreamId;
+use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{ExprId, Index, Module};
@@ -55,7 +56,29 @@ impl Elaborator<'_> {
                 }
             }
             Value::Array(a) => self.index_array(&a, index, span),
+            Value::Stream(remote) if self.graph.streams[remote].rows.is_some() => self.remote_row(remote, index, span),
             other => Err(self.expected("a tensor or a list", &other, span)),
+        }
+    }
+
+    /// Evaluates `remote[row]`.
+    fn remote_row(&mut self, remote: StreamId, index: &[Index], span: Span) -> Result<Value> {
+        let (name, rows) = (self.graph.streams[remote].name.clone(), self.graph.streams[remote].rows.unwrap_or(0));
+        let help = format!("write `read({name}[k])` or `{name}[k] <- x`, and index the tensor that is read or written");
+        let [one] = index else {
+            let message = "a remote buffer has one index, the number of a row";
+            return Err(self.error_help("elaborate::index", span, message, help));
+        };
+        match self.one_index(one, u64::from(rows), span)? {
+            AxisIndex::One(row) => {
+                let row = Scalar::int(ElemType::I32, i128::from(row)).unwrap_or(Scalar::zero(ElemType::I32));
+                Ok(Value::Row(remote, Arc::new(self.constant(row, span)?)))
+            }
+            AxisIndex::RunTime(row, None) => Ok(Value::Row(remote, Arc::new(row))),
+            _ => {
+                let message = "a remote buffer is read and written row by row";
+                Err(self.error_help("elaborate::index", span, message, help))
+            }
         }
     }
 

@@ -434,7 +434,6 @@ fn declare(
     match &item.kind {
         Fn(f) => enter(0, f.name.dotted(), f.name.span),
         Stream(s) => enter(0, s.name.dotted(), s.name.span),
-        Remote(r) => enter(0, r.name.dotted(), r.name.span),
         Decl(ast::Decl::Let(l)) => pattern_names(&l.pattern, &mut |i| enter(0, i.name.clone(), i.span)),
         Decl(ast::Decl::Var(v)) => enter(0, v.name.dotted(), v.name.span),
         Codelet(c) => enter(1, c.name.dotted(), c.name.span),
@@ -455,7 +454,6 @@ pub fn item_names(item: &ast::Item) -> Vec<SmolStr> {
         }
         Decl(ast::Decl::Var(v)) => vec![v.name.dotted()],
         Stream(s) => vec![s.name.dotted()],
-        Remote(r) => vec![r.name.dotted()],
         Fn(f) => vec![f.name.dotted()],
         Program(p) => vec![p.name.dotted()],
         Codelet(c) => vec![c.name.dotted()],

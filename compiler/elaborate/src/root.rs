@@ -46,9 +46,7 @@ impl Elaborator<'_> {
                 match &item.kind {
                     ItemKind::Decl(Decl::Let(_)) => items.push((m, index)),
                     // The variables of a library module exist only if they are used.
-                    ItemKind::Decl(Decl::Var(_)) | ItemKind::Stream(_) | ItemKind::Remote(_) if m == Modules::ROOT => {
-                        items.push((m, index))
-                    }
+                    ItemKind::Decl(Decl::Var(_)) | ItemKind::Stream(_) if m == Modules::ROOT => items.push((m, index)),
                     _ => {}
                 }
             }

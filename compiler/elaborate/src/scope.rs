@@ -3,6 +3,7 @@
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};
 use crate::references::{ItemId, References, cycle_text};
+use crate::replicas::REPLICA_INDEX;
 use crate::value::{Given, Value};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Failed, Result, Span};
@@ -25,6 +26,7 @@ impl Elaborator<'_> {
                 // The number of tiles depends on the place.
                 Some(value @ Value::Int(_)) => return Ok(value),
                 Some(value) => value,
+                None if name == REPLICA_INDEX => return self.replica_index(span).map(Value::from),
                 None => return Err(self.unknown_name(name, span)),
             },
         };
@@ -37,6 +39,7 @@ impl Elaborator<'_> {
         self.scopes.local(name).is_some()
             || self.modules.find(self.module(), name, |m| &m.values).is_some()
             || self.builtin_name(name).is_some()
+            || name == REPLICA_INDEX
     }
 
     /// Returns the value of a built-in name.
@@ -48,15 +51,12 @@ impl Elaborator<'_> {
             "tiles" => Value::Int(self.current_place().count as i64),
             "workers" => Value::Int(self.machine.chip.workers as i64),
             "ipus" => Value::Int(self.machine.ipus as i64),
-            "replicas" => Value::Int(1),
+            "replicas" => Value::Int(i64::from(self.machine.partition.replicas)),
             _ => Value::Builtin(crate::builtins::names::NAMES.iter().find(|n| **n == name)?),
         })
     }
 
     fn unknown_name(&mut self, name: &str, span: Span) -> Failed {
-        if LATER.contains(&name) {
-            return self.unsupported(span, &format!("`{name}`"));
-        }
         let module = self.modules.get(self.module());
         let prelude = self.modules.get(self.modules.prelude);
         let all = self
@@ -67,7 +67,7 @@ impl Elaborator<'_> {
             .chain(module.values.keys().map(SmolStr::as_str))
             .chain(prelude.values.keys().map(SmolStr::as_str))
             .chain(crate::builtins::names::NAMES.iter().copied())
-            .chain(["tiles", "workers", "ipus", "replicas", "target"])
+            .chain(["tiles", "workers", "ipus", "replicas", REPLICA_INDEX, "target"])
             .chain(ElemType::ALL.into_iter().map(|t| t.name() as &str));
         let near = girder_source::closest(name, all);
         let d = Diagnostic::error("names::unknown", span, format!("there is no `{name}` here"));
@@ -173,6 +173,9 @@ impl Elaborator<'_> {
             "send_words" => Value::Int(m.exchange.words_per_send as i64),
             "receive_instructions" => Value::Int(m.exchange.receive_instructions as i64),
             "instruction_bytes" => Value::Int(m.exchange.instruction_bytes as i64),
+            "link_bytes" => Value::Float(m.group_bytes_per_cycle(girder_machine::Group::Up)),
+            "link_cycles" => Value::Int(m.links.fixed_cycles as i64),
+            "link_sync" => Value::Int(whole_sync(m) as i64),
             "name" => Value::Str(m.name.as_str().into()),
             _ => return Err(self.no_fact(name, span)),
         })
@@ -281,7 +284,7 @@ impl Elaborator<'_> {
 }
 
 /// The names of `target`'s facts.
-const FACTS: [&str; 18] = [
+const FACTS: [&str; 21] = [
     "arrange_after",
     "arrange_before",
     "arrange_bytes",
@@ -290,6 +293,9 @@ const FACTS: [&str; 18] = [
     "exchange_bytes",
     "instruction_bytes",
     "latency",
+    "link_bytes",
+    "link_cycles",
+    "link_sync",
     "memory_free",
     "multiply_adds(T)",
     "name",
@@ -301,6 +307,12 @@ const FACTS: [&str; 18] = [
     "tiles_per_ipu",
     "worker_period",
 ];
+
+/// Returns the cycles of a sync of all processors of all replicas.
+fn whole_sync(machine: &girder_machine::Machine) -> u64 {
+    let whole = machine.whole();
+    whole.sync_cycles(0..whole.ipus)
+}
 
 /// Returns the diagnostic for a value that depends on itself, along a cycle of names.
 fn cyclic(name: &str, span: Span, cycle: &[SmolStr]) -> Diagnostic {
@@ -340,15 +352,11 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
     }
 }
 
-/// Reserved names of the language that have no meaning yet.
-const LATER: [&str; 5] = ["replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast"];
-
 /// Returns the name under which an item's module knows it, given the name by which it was reached.
 fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
     match &item.kind {
         ItemKind::Decl(ast::Decl::Var(v)) => v.name.dotted(),
         ItemKind::Stream(s) => s.name.dotted(),
-        ItemKind::Remote(r) => r.name.dotted(),
         ItemKind::Fn(f) => f.name.dotted(),
         _ => reached.rsplit('.').next().unwrap_or(reached).into(),
     }

@@ -146,6 +146,9 @@ impl Elaborator<'_> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
         let span = stmt.span;
+        if stmt.attrs.iter().any(|a| a.name.name == "offload") {
+            return self.offloaded(id, last);
+        }
         if stmt.attrs.iter().any(|a| a.name.name == "recompute") {
             return self.recomputed(id, last);
         }
@@ -164,7 +167,7 @@ impl Elaborator<'_> {
     /// Runs a block whose steps are part of a reverse program.
     fn reverse_block(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
-        let others: Vec<ast::Attr> = stmt.attrs.iter().filter(|a| a.name.name != "reverse").cloned().collect();
+        let others = others(stmt, &["reverse"]);
         self.no_attributes(&others, "a block of a reverse program")?;
         let reverse = self.emission.replace_reverse(true);
         let ended = self.plain_statement(id, last, stmt.span);
@@ -172,11 +175,30 @@ impl Elaborator<'_> {
         ended
     }
 
+    /// Runs a loop whose values are kept beside the tiles for the reverse program.
+    fn offloaded(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+        let stmt = &self.tree().stmts[id];
+        let others = others(stmt, &["offload", "recompute"]);
+        self.no_attributes(&others, "a statement")?;
+        if !matches!(stmt.kind, StmtKind::Repeat { .. }) {
+            let at = stmt.attrs.iter().find(|a| a.name.name == "offload").map_or(stmt.span, |a| a.name.span);
+            return Err(self.error("names::unknown", at, "`offload` stands before a `repeat`"));
+        }
+        let begin = self.moment();
+        let ended = match stmt.attrs.iter().any(|a| a.name.name == "recompute") {
+            true => self.recomputed(id, last),
+            false => self.plain_statement(id, last, stmt.span),
+        };
+        let end = self.moment();
+        self.recorder.offloaded.push(begin..end);
+        ended
+    }
+
     /// Runs a statement whose values the reverse program computes again.
     fn recomputed(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let tree = self.tree();
         let stmt = &tree.stmts[id];
-        let others: Vec<ast::Attr> = stmt.attrs.iter().filter(|a| a.name.name != "recompute").cloned().collect();
+        let others = others(stmt, &["offload", "recompute"]);
         self.no_attributes(&others, "a statement")?;
         let (begin, count) = (self.moment(), self.emission.tape_len());
         match &stmt.kind {
@@ -319,6 +341,11 @@ impl Elaborator<'_> {
                     let value = self.expr(value)?;
                     self.write_stream(stream, value, span)
                 }
+                Value::Row(remote, row) => {
+                    let value = self.expr(value)?;
+                    self.seek(remote, &row, span)?;
+                    self.write_stream(remote, value, span)
+                }
                 Value::Tensor(t) => self.write_expr(&t, value, span),
                 other => Err(self.not_writable(&other, span)),
             };
@@ -360,6 +387,15 @@ impl Elaborator<'_> {
             return Failed;
         }
         let message = format!("`<-` writes tensors and streams, not {}", found.describe());
-        self.error_help("elaborate::bad_target", span, message, "a static value is renamed with `=`")
+        let help = match found {
+            Value::Row(..) => "write `rows[k] <- read(rows[k]) + x`",
+            _ => "a static value is renamed with `=`",
+        };
+        self.error_help("elaborate::bad_target", span, message, help)
     }
+}
+
+/// Returns the attributes of a statement that have other names.
+fn others(stmt: &ast::Stmt, known: &[&str]) -> Vec<ast::Attr> {
+    stmt.attrs.iter().filter(|a| !known.contains(&a.name.name.as_str())).cloned().collect()
 }

@@ -141,6 +141,7 @@ fn atoms(value: &Value, out: &mut Vec<Atom>) -> Option<()> {
         | Value::Drawn(_)
         | Value::Module(_)
         | Value::Stream(_)
+        | Value::Row(..)
         | Value::Error => return None,
     });
     Some(())

@@ -14,6 +14,9 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
+/// What to do with a row of a remote buffer where a tensor is expected.
+pub(crate) const READ_FIRST: &str = "`read(rows[k])` is the tensor";
+
 /// A value of elaboration.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -55,6 +58,8 @@ pub enum Value {
     Module(ModuleRef),
     /// A stream of the host.
     Stream(StreamId),
+    /// A row of a remote buffer, by its number: an `i32` of rank 0.
+    Row(StreamId, Arc<Tensor>),
     /// The value of a failed expression; further errors about it are not reported.
     Error,
 }
@@ -202,7 +207,8 @@ impl Value {
             Value::Place(_) => "a place".into(),
             Value::Fn(..) | Value::Closure(_) | Value::Builtin(_) => "a function".into(),
             Value::Module(_) => "a module".into(),
-            Value::Stream(_) => "a stream".into(),
+            Value::Stream(_) => "a stream or a remote buffer".into(),
+            Value::Row(..) => "a row of a remote buffer".into(),
             Value::Error => "an error".into(),
         }
     }
@@ -225,7 +231,7 @@ impl Value {
             Value::Place(_) => "place",
             Value::Fn(..) | Value::Closure(_) | Value::Builtin(_) => "fn",
             Value::Module(_) => "module",
-            Value::Stream(_) => "stream",
+            Value::Stream(_) | Value::Row(..) => "stream",
             Value::Error => "error",
         }
     }

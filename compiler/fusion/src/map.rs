@@ -151,6 +151,9 @@ impl<'g> Map<'g> {
 
     /// Returns a copy as a map, or `None` if it is not a map.
     pub fn of_copy(graph: AddressedGraph<'g, '_>, copy: CopyId) -> Option<Map<'g>> {
+        if !graph.graph.copies[copy].is_own() {
+            return None;
+        }
         let mut parts = Parts::default();
         let mut runs = 0;
         for CopyFamily { domain, dst, src, .. } in &graph.graph.copies[copy].families {

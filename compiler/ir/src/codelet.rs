@@ -151,6 +151,11 @@ pub enum Dir {
 }
 
 impl Dir {
+    /// Returns whether elements may be read.
+    pub fn reads(self) -> bool {
+        matches!(self, Dir::In | Dir::InOut)
+    }
+
     /// Returns whether elements may be written.
     pub fn writes(self) -> bool {
         matches!(self, Dir::Out | Dir::InOut)

@@ -151,8 +151,51 @@ pub struct CopyFamily {
     pub dst: Field,
     /// The elements read, of the shape of `dst`.
     pub src: Field,
+    /// The replica of the elements read.
+    pub source: CopySource,
     /// Its origin.
     pub origin: OriginId,
+}
+
+/// The replica whose elements a copy reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CopySource {
+    /// The one that writes.
+    #[default]
+    Own,
+    /// The one that writes; the program promises that the elements are equal in all replicas.
+    Uniform,
+    /// Another one. Replicas that are no receiver keep their elements.
+    Replicas(Arc<[ReplicaPair]>),
+}
+
+/// Two replicas, of which one sends to the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ReplicaPair {
+    /// The one that writes the elements.
+    pub receiver: u32,
+    /// The one that reads them.
+    pub sender: u32,
+}
+
+impl CopySource {
+    /// Returns the pairs of replicas between which elements travel; `None` if they stay in their replica.
+    pub fn pairs(&self) -> Option<&Arc<[ReplicaPair]>> {
+        match self {
+            CopySource::Own | CopySource::Uniform => None,
+            CopySource::Replicas(pairs) => Some(pairs),
+        }
+    }
+
+    /// Returns whether each of some replicas writes the elements.
+    pub fn writes_all(&self, replicas: u32) -> bool {
+        self.pairs().is_none_or(|pairs| {
+            let mut receivers: Vec<u32> = pairs.iter().map(|p| p.receiver).collect();
+            receivers.sort_unstable();
+            receivers.dedup();
+            receivers.len() == replicas as usize
+        })
+    }
 }
 
 impl Domain {

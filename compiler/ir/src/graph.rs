@@ -6,7 +6,7 @@
 
 use crate::codelet::Codelet;
 use crate::drawn::Drawn;
-use crate::family::{CopyFamily, Family, Offset};
+use crate::family::{CopyFamily, CopySource, Family, Offset, ReplicaPair};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, ItemId, ProgramId, SpecId, StepId, StreamId, VarId};
 use crate::placement::{Mapping, TileRange};
 use crate::program::{Program, Step};
@@ -24,6 +24,8 @@ pub struct Graph {
     pub name: SmolStr,
     /// Workers of a tile of its machine; 0 if the machine is not known.
     pub workers: u32,
+    /// The replicas that run it; 0 if the machine is not known.
+    pub replicas: u32,
     /// Variables, persistent ones and temporaries.
     pub vars: PrimaryMap<VarId, Var>,
     /// The source text of the codelets and codelet functions from which `codelets` were made.
@@ -129,6 +131,8 @@ pub enum Init {
     Data(Arc<[u8]>),
     /// Random numbers, for floats.
     Drawn(Drawn),
+    /// The number of the replica, an `i32`.
+    ReplicaIndex,
 }
 
 /// A codelet or codelet function as an item of the printed text, with every outside name resolved.
@@ -164,7 +168,7 @@ pub struct CopySet {
     pub origin: OriginId,
 }
 
-/// A stream of packets between host and program.
+/// A stream of packets between host and program, or a remote buffer, whose packets are rows.
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// Its name.
@@ -182,8 +186,35 @@ pub struct Stream {
     /// The number of packets that tiles have room for, so that the host moves packets while tiles compute. 0 means that
     /// the program waits for the host at each packet.
     pub ahead: u32,
+    /// Whether one packet is that of all replicas; otherwise each has its own, in the order of replicas.
+    pub same: bool,
+    /// The number of rows of a remote buffer, which is in the memory beside the tiles; `None` for a stream of the host.
+    pub rows: Option<u32>,
     /// Its origin.
     pub origin: OriginId,
+}
+
+impl CopySet {
+    /// Returns whether replicas exchange elements.
+    pub fn crosses(&self) -> bool {
+        self.families.iter().any(|f| f.source.pairs().is_some())
+    }
+
+    /// Returns whether no replica takes part but the one that copies, and nothing is promised.
+    pub fn is_own(&self) -> bool {
+        self.families.iter().all(|f| f.source == CopySource::Own)
+    }
+
+    /// Returns the different lists of pairs of its families, in the order in which they occur.
+    pub fn pair_lists(&self) -> Vec<Arc<[ReplicaPair]>> {
+        let mut lists: Vec<Arc<[ReplicaPair]>> = vec![];
+        for pairs in self.families.iter().filter_map(|f| f.source.pairs()) {
+            if !lists.contains(pairs) {
+                lists.push(pairs.clone());
+            }
+        }
+        lists
+    }
 }
 
 impl Var {
@@ -209,9 +240,19 @@ impl Var {
 }
 
 impl Stream {
+    /// Returns its kind and its name.
+    pub fn title(&self) -> String {
+        format!("{} {}", if self.rows.is_some() { "remote" } else { "stream" }, self.name)
+    }
+
+    /// Returns the bytes of all rows of a remote buffer; 0 for a stream of the host.
+    pub fn remote_bytes(&self) -> u64 {
+        u64::from(self.rows.unwrap_or(0)).saturating_mul(self.len()).saturating_mul(u64::from(self.ty.bytes()))
+    }
+
     /// Returns the elements of a packet.
     pub fn len(&self) -> u64 {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |all, &n| all.saturating_mul(n))
     }
 
     /// Returns whether a packet has no elements.

@@ -136,6 +136,9 @@ pub fn intern_strides(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
 }
 
 /// The plan of a compute set (both phases) or of a copy (`before` only).
+///
+/// A copy between replicas has one plan for all pairs of replicas. Its tiles below the number of tiles of a replica are
+/// those of the sender. The receiver's tiles follow them, once for each of the copy's lists of pairs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StepPlan {
     /// Landing buffers.
@@ -150,12 +153,13 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
-    /// Returns, for each buffer, the number of buffers before it on its tile, by which the layout names it.
-    pub fn buffer_ranks(&self) -> Vec<u32> {
+    /// Returns, for each buffer, the number of buffers before it on its tile, by which the layout names it; `tiles` is
+    /// the number of tiles of a replica.
+    pub fn buffer_ranks(&self, tiles: u32) -> Vec<u32> {
         let end = self.buffers.iter().map(|b| b.tile as usize + 1).max().unwrap_or(0);
-        let mut counts = vec![0; end];
+        let mut counts = vec![0; end.min(tiles as usize)];
         let rank = |b: &Buffer| {
-            let count = &mut counts[b.tile as usize];
+            let count = &mut counts[(b.tile % tiles) as usize];
             *count += 1;
             *count - 1
         };

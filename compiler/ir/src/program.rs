@@ -124,6 +124,13 @@ pub enum Effect {
         /// A view of the shape of a packet.
         from: View,
     },
+    /// `seek(remote, row);`: later packets of the remote buffer are this row. A run begins with row 0.
+    Seek {
+        /// A remote buffer.
+        stream: StreamId,
+        /// A rank-0 `i32`.
+        row: View,
+    },
     /// `sync();`
     Sync,
     /// `undef(x);`: the values of the elements are no longer needed. From here on they are zero, in every mode; the
@@ -160,6 +167,7 @@ impl Step {
                 | Effect::Abort { when: Some(view), .. }
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
+                | Effect::Seek { row: view, .. }
                 | Effect::Undef { what: view },
             ) => Some(view),
             StepKind::Seq(_)
@@ -183,6 +191,7 @@ impl Step {
                 | Effect::Abort { when: Some(view), .. }
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
+                | Effect::Seek { row: view, .. }
                 | Effect::Undef { what: view },
             ) => Some(view),
             _ => None,

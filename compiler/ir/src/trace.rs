@@ -20,6 +20,12 @@ pub trait Trace {
 
     /// Called after all tiles have waited for each other (`sync();`).
     fn synced(&mut self, step: StepId);
+
+    /// Called before the steps of a replica that other replicas run too, one replica after the other.
+    fn replica(&mut self) {}
+
+    /// Called after the steps of the last of these replicas, when all of them meet.
+    fn replicas_met(&mut self) {}
 }
 
 /// Counts of the blocks of vertices in the compute set just executed.

@@ -14,7 +14,7 @@ mod tiles;
 
 pub use check::Result;
 
-use crate::graph::{Graph, Init, Var};
+use crate::graph::{Graph, Init, Var, VarClass};
 use check::{ensure, within};
 use rustc_hash::FxHashSet;
 
@@ -55,6 +55,10 @@ fn variable(var: &Var) -> Result {
         Some(Init::Drawn(drawn)) => {
             ensure(var.ty.is_float(), || format!("numbers are drawn for {}", var.ty))?;
             ensure(drawn.law.is_valid(), || format!("no distribution: {:?}", drawn.law))?;
+        }
+        Some(Init::ReplicaIndex) => {
+            ensure(var.ty == crate::types::ElemType::I32, || format!("the number of a replica for {}", var.ty))?;
+            ensure(var.class == VarClass::Const, || "the number of a replica can be written".into())?;
         }
         None => {}
     }

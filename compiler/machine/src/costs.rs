@@ -118,6 +118,17 @@ pub struct Host {
     pub bytes_per_second: f64,
 }
 
+/// Memory beside the tiles: the rows of remote buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streaming {
+    /// Bytes for each processor.
+    pub bytes: u64,
+    /// Bytes per second of each processor, each way.
+    pub bytes_per_second: f64,
+    /// Cycles until the first word has come.
+    pub latency_cycles: u32,
+}
+
 impl Copying {
     /// Returns the cycles of one tile that copies this number of bytes in this number of runs.
     pub fn cycles(&self, bytes: u64, runs: u64) -> u64 {

@@ -1,8 +1,8 @@
 //! The parameters of one machine: processors, memory, exchange, sync. `docs/machine.md` explains each key and the
 //! source of its value.
 
-use crate::costs::{Arrange, Host, Tile};
-use crate::network::Links;
+use crate::costs::{Arrange, Host, Streaming, Tile};
+use crate::network::{Links, Topology};
 
 /// A virtual machine of one or more IPUs. Units are in the field's name or comment; "cycles" are cycles of the tile
 /// clock.
@@ -30,6 +30,19 @@ pub struct Machine {
     pub links: Links,
     /// Streams to and from the host.
     pub host: Host,
+    /// Memory beside the tiles.
+    pub streaming: Streaming,
+    /// The partition of which this machine is the part of one replica.
+    pub partition: Partition,
+}
+
+/// A partition: equal parts of a machine, one for each replica of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Number of replicas.
+    pub replicas: u32,
+    /// The topology of the whole partition.
+    pub topology: Topology,
 }
 
 /// The tiles of one processor.

@@ -5,6 +5,7 @@
 //!
 //! Invariant: a part is whole rungs of the machine, or one processor.
 
+use crate::machine::Partition;
 use crate::network::Topology;
 use crate::table::{Result, Table};
 use crate::{Machine, MachineError};
@@ -27,13 +28,52 @@ impl Machine {
         if !replicas.is_power_of_two() || replicas > ipus {
             return fail(format!("{ipus} processors cannot be divided among {replicas} replicas"));
         }
-        let mut part = Machine { ipus: ipus / replicas, ..self.clone() };
-        part.links.topology = match part.ipus {
+        let topology = |ipus: u32| match ipus {
             1 => Topology::None,
             n if n == self.ipus => self.links.topology,
             _ => Topology::Ladder,
         };
+        let mut part = Machine { ipus: ipus / replicas, ..self.clone() };
+        part.links.topology = topology(part.ipus);
+        part.partition = Partition { replicas, topology: topology(ipus) };
         Ok(part)
+    }
+
+    /// Returns the part of one of some replicas of a program on this machine. If the machine is such a part already,
+    /// their number is given.
+    ///
+    /// # Errors
+    /// As [`part`](Machine::part), and if the number is another one than that of the partition.
+    pub fn replicated(&self, replicas: u32) -> std::result::Result<Machine, MachineError> {
+        let given = self.partition.replicas;
+        if replicas == given {
+            return Ok(self.clone());
+        }
+        if given > 1 {
+            let message = format!("the partition `{}` is divided among {given} replicas, not {replicas}", self.name);
+            return Err(MachineError { message, span: None });
+        }
+        self.part(self.ipus, replicas)
+    }
+
+    /// Returns the machine of which this one is the part of a replica.
+    pub fn whole(&self) -> Machine {
+        let Partition { replicas, topology } = self.partition;
+        let mut whole = Machine { ipus: self.ipus * replicas, ..self.clone() };
+        whole.links.topology = topology;
+        whole.partition.replicas = 1;
+        whole
+    }
+
+    /// Returns the processor of the whole machine that is number `ipu` of a replica.
+    ///
+    /// Replicas of one processor follow the rungs like a snake, so that each has direct links to the next one; larger
+    /// ones follow one another, rung by rung.
+    pub fn ipu_of_replica(&self, replica: u32, ipu: u32) -> u32 {
+        match self.ipus {
+            1 => replica ^ (replica / 2 % 2),
+            n => replica * n + ipu,
+        }
     }
 }
 
@@ -80,13 +120,30 @@ mod tests {
     }
 
     #[test]
+    fn a_replica_of_one_processor_has_links_to_the_next() {
+        for name in ["pod16", "pod64"] {
+            let machine = builtin(name).unwrap();
+            let part = machine.replicated(machine.ipus).unwrap();
+            let ipus: Vec<u32> = (0..machine.ipus).map(|r| part.ipu_of_replica(r, 0)).collect();
+            assert_eq!(ipus[..6], [0, 1, 3, 2, 4, 5]);
+            assert!(ipus.windows(2).all(|pair| machine.route(pair[0], pair[1]).count() == 1));
+        }
+        let part = builtin("pod16").unwrap().replicated(4).unwrap();
+        assert_eq!(part.ipu_of_replica(2, 3), 11);
+        assert_eq!(part.replicated(4).unwrap(), part);
+        let other = part.replicated(2).unwrap_err().message;
+        assert_eq!(other, "the partition `pod16` is divided among 4 replicas, not 2");
+    }
+
+    #[test]
     fn a_file_may_describe_a_partition() {
         let file =
             |rest: &str| Machine::from_toml(&format!("name = \"part\"\nextends = \"pod64\"\n[partition]\n{rest}"));
         let part = file("ipus = 16\nreplicas = 4").unwrap();
-        assert_eq!((part.ipus, part.name.as_str()), (4, "part"));
+        assert_eq!((part.ipus, part.partition.replicas, part.name.as_str()), (4, 4, "part"));
         assert_eq!(file("ipus = 16").unwrap().ipus, 16);
-        // What is compiled for a part depends on nothing but the part.
+        // The part knows the whole, over whose links replicas exchange words.
+        assert_eq!((part.whole().ipus, part.whole().links.topology), (16, Topology::Ladder));
         assert_eq!(Machine::from_toml(&part.to_toml()).unwrap(), part);
         let text = "name = \"part\"\nextends = \"pod64\"\n[partition]\nipus = 12";
         let error = Machine::from_toml(text).unwrap_err();

@@ -3,9 +3,9 @@
 //! Invariant: each value is in its range when it leaves this file; [`crate::check`] checks values against each other.
 
 use crate::check::check;
-use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};
+use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Streaming, Tile};
 use crate::document::{self, Origin};
-use crate::machine::{Chip, Exchange, Memory, MemoryRegion, Sync};
+use crate::machine::{Chip, Exchange, Memory, MemoryRegion, Partition, Sync};
 use crate::network::{Links, Topology};
 use crate::partition::partition;
 use crate::table::{Result, Table};
@@ -58,8 +58,9 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
         "sync",
         "links",
         "host",
+        "streaming",
     ])?;
-    let machine = Machine {
+    let mut machine = Machine {
         name: name(top)?,
         description: if top.has("description") { top.text("description")?.to_string() } else { String::new() },
         ipus: top.int("ipus", COUNT)?,
@@ -71,7 +72,10 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
         sync: sync(&top.table("sync")?)?,
         links: links(&top.table("links")?)?,
         host: host(&top.table("host")?)?,
+        streaming: streaming(&top.table("streaming")?)?,
+        partition: Partition { replicas: 1, topology: Topology::None },
     };
+    machine.partition.topology = machine.links.topology;
     check(&machine, top)?;
     partition(machine, top)
 }
@@ -262,6 +266,15 @@ fn host(t: &Table<'_, '_>) -> Result<Host> {
         copy_cycles: t.int("copy_cycles", CYCLES)?,
         end_cycles: t.int("end_cycles", CYCLES)?,
         bytes_per_second: t.real("bytes_per_second", RATE)?,
+    })
+}
+
+fn streaming(t: &Table<'_, '_>) -> Result<Streaming> {
+    t.only(&["bytes", "bytes_per_second", "latency_cycles"])?;
+    Ok(Streaming {
+        bytes: t.real("bytes", 0.0..=1e15)? as u64,
+        bytes_per_second: t.real("bytes_per_second", RATE)?,
+        latency_cycles: t.int("latency_cycles", CYCLES)?,
     })
 }
 

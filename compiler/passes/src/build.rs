@@ -3,7 +3,7 @@
 //! Invariant: steps are numbered in pre-order, as the front end numbers them.
 
 use girder_ir::codelet::*;
-use girder_ir::family::{CopyFamily, Domain, Family, Field, TileMap};
+use girder_ir::family::{CopyFamily, CopySource, Domain, Family, Field, TileMap};
 use girder_ir::graph::{ComputeSet, CopySet, Graph, Var, VarClass};
 use girder_ir::ids::*;
 use girder_ir::placement::Mapping;
@@ -142,6 +142,7 @@ impl Build {
             domain: Domain::default(),
             dst: field(dst),
             src: field(src),
+            source: CopySource::Own,
             origin: self.origin,
         };
         let families = pairs.iter().map(family).collect();

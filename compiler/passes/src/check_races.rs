@@ -3,8 +3,9 @@
 //! Inside one compute set, an element that is written through one field is accessed through no other field, of the same
 //! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
 //! written. Branches of `par` share no written element. Constants are never written, and a written view names no
-//! element twice. Tiles and words are irrelevant. Workers of one vertex that certainly write one element are found too
-//! (see `workers`); all other races of workers are left to mode `interpret`.
+//! element twice. A copy between replicas obeys the rule in each of them. Tiles and words are irrelevant. Workers of
+//! one vertex that certainly write one element are found too (see `workers`); all other races of workers are left to
+//! mode `interpret`.
 //!
 //! # Note: Strides first
 //! Touches (accesses of one field) are compared per variable, and only for variables that the step writes. Families in
@@ -94,8 +95,15 @@ pub fn check(
     });
     let of_copies = par_map(copies.len(), |i| {
         times.of(pass, Part::Copy(copies[i]), || {
-            let touches = touch::of_copy(graph, copies[i]);
-            reporter.work(&graph.copies[copies[i]].name, &touches, cancel)
+            let name = &graph.copies[copies[i]].name;
+            match graph.copies[copies[i]].crosses() {
+                true => {
+                    let of_replicas = touch::of_copy_by_replica(graph, copies[i]);
+                    let found = of_replicas.iter().map(|touches| reporter.work(name, touches, cancel));
+                    found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+                }
+                false => reporter.work(name, &touch::of_copy(graph, copies[i]), cancel),
+            }
         })
     });
     let of_steps = par_map(steps.len(), |i| of_step(&reporter, steps[i], cancel));

@@ -27,10 +27,12 @@ pub mod fuse_elementwise;
 pub mod merge_compute_sets;
 pub mod place_tiles;
 pub mod check_races;
+pub mod check_replicas;
 pub mod plan_transfers;
 pub mod schedule_exchange;
 pub mod allocate_memory;
 pub mod superstep;
+mod replica_traffic;
 pub mod model_time;
 
 pub use context::PassContext;

@@ -2,7 +2,8 @@
 //!
 //! A copy costs a sync and the latency of an exchange, whatever it moves; two neighbouring copies need these only once.
 //! Copies are merged if the merged copy obeys the race rule: it writes no element twice and reads none that it writes.
-//! Only copies with nothing between them are considered, including those of nested sequences.
+//! Only copies with nothing between them are considered, including those of nested sequences. Copies between replicas
+//! stay as they are.
 //!
 //! Invariant: every element keeps its final value, and only copies move.
 
@@ -71,7 +72,8 @@ fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
                 open = None;
                 continue;
             };
-            let alone = uses[copy] == 1 && !graph.copies[copy].families.is_empty();
+            let copies = &graph.copies[copy];
+            let alone = uses[copy] == 1 && !copies.families.is_empty() && !copies.crosses();
             if let Some((first, joined)) = open.as_mut().filter(|_| alone)
                 && joined.families() + graph.copies[copy].families.len() <= MOST_FAMILIES
                 && joined.admit(graph, copy, cancel)

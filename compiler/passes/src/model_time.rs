@@ -36,7 +36,10 @@ pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing
     }
     for id in allocated.copies.keys() {
         let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
-        timing.copies[id] = phases::step_time(machine, plan, schedule, &[]);
+        timing.copies[id] = match allocated.copies[id].crosses() {
+            true => phases::between_replicas(machine, plan, schedule, &allocated.copies[id].pair_lists()),
+            false => phases::step_time(machine, plan, schedule, &[]),
+        };
     }
     for (id, step) in &allocated.steps {
         let StepKind::Effect(Effect::Read { stream, into: view } | Effect::Write { stream, from: view }) = &step.kind
@@ -44,6 +47,10 @@ pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing
             continue;
         };
         let (ahead, placement) = (allocated.streams[*stream].ahead > 0, &allocated.placement);
+        if allocated.streams[*stream].rows.is_some() {
+            timing.packets[id] = control::row_time(machine, allocated, placement, view);
+            continue;
+        }
         timing.packets[id] = control::packet_time(machine, allocated, placement, view, ahead);
         timing.ahead[id] = ahead.then(|| {
             let host = control::packet_host_cycles(machine, allocated, placement, view);

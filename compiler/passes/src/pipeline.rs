@@ -1,8 +1,8 @@
 //! The passes in order, and how a compilation runs through them or resumes from text.
 //!
 //! ```text
-//! Graph ─promote-temporaries→ Graph ─remove-dead-steps→ Graph ─fuse-elementwise→ Graph ─merge-compute-sets→ Graph
-//!       ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
+//! Graph ─check-replicas→ Graph ─promote-temporaries→ Graph ─remove-dead-steps→ Graph ─fuse-elementwise→ Graph
+//!       ─merge-compute-sets→ Graph ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
 //!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
@@ -14,6 +14,7 @@
 
 use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
+use crate::check_replicas::CheckReplicas;
 use crate::fuse_elementwise::FuseElementwise;
 use crate::merge_compute_sets::MergeComputeSets;
 use crate::merge_copies::MergeCopies;
@@ -31,6 +32,7 @@ pub use stage::{AnyStage, Stage, Tables};
 
 /// Every pass, in order.
 pub const PASSES: &[PassEntry] = &[
+    PassEntry::of::<CheckReplicas>(),
     PassEntry::of::<PromoteTemporaries>(),
     PassEntry::of::<RemoveDeadSteps>(),
     PassEntry::of::<FuseElementwise>(),

@@ -27,7 +27,8 @@
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (`pairs`).
 //!
 //! # Note: Processors
-//! The exchange of each processor is a problem of its own. Words for other processors move in a common part (`links`).
+//! The exchange of each processor is a problem of its own. Words for other processors move in a common part (`links`),
+//! and so do those for other replicas.
 //!
 //! Invariant: the result is a function of the phase and the machine alone. The time of scheduling grows with the number
 //! of transfers and its logarithm, whatever the pattern, and not with the number of cycles.
@@ -52,6 +53,7 @@ pub use code::{ExchangeCode, exchange_code_bytes};
 pub use verify::verify;
 
 use crate::pass::{Pass, Verdict};
+use crate::replica_traffic::{PairLists, ReplicaTraffic};
 use crate::{Part, PassContext};
 use effort::{FEW_PIECES, GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::{Phase, StepPlan};
@@ -80,7 +82,13 @@ impl Pass for ScheduleExchange {
         let (sets, copies) = (planned.sets.keys(), planned.copies.keys());
         let plans: Vec<&StepPlan> =
             sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
-        let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
+        let none = Phase::default();
+        let mut phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
+        // Words between replicas have no order, only a length.
+        for (k, copy) in planned.copies.values().enumerate().filter(|(_, copy)| copy.crosses()) {
+            phases[2 * (planned.sets.len() + k)] = &none;
+            debug_assert!(copy.families.iter().all(|f| f.source.pairs().is_some()));
+        }
         let classes = equivalence::classes(&phases);
         let weight = |&k: &usize| phases[k].transfers.len() as u64;
         let parts: Vec<Part> =
@@ -100,7 +108,10 @@ impl Pass for ScheduleExchange {
             complete &= keep(found, &mut schedule.sets[s], cx, &planned, &set.name, set.origin);
         }
         for (c, copy) in &planned.copies {
-            let found = found.next().flatten();
+            let found = found.next().flatten().and_then(|found| match copy.crosses() {
+                true => between_replicas(&planned.plan.copies[c], &copy.pair_lists(), cx.machine),
+                false => Some(found),
+            });
             complete &= keep(found, &mut schedule.copies[c], cx, &planned, &copy.name, copy.origin);
         }
         if complete { Ok(Scheduled { planned, schedule }) } else { Err(Failed) }
@@ -109,6 +120,13 @@ impl Pass for ScheduleExchange {
     fn verify(scheduled: &Scheduled, cx: &PassContext) -> Verdict {
         verify(&scheduled.planned, cx.machine, &scheduled.schedule)
     }
+}
+
+/// Returns the schedule of a copy between replicas, or `None` if its cycles do not fit a `u32`.
+fn between_replicas(plan: &StepPlan, lists: &PairLists, machine: &Machine) -> Option<StepSchedule> {
+    let link_cycles = u32::try_from(ReplicaTraffic::of(plan, lists, machine).cycles).ok()?;
+    let before = Arc::new(PhaseSchedule { link_cycles, ..PhaseSchedule::default() });
+    Some(StepSchedule { before, ..StepSchedule::default() })
 }
 
 /// Stores a schedule, or reports that there is none. Returns whether there is one.

@@ -30,7 +30,7 @@ impl Part {
             Part::Step(step) => {
                 let name = match &graph.steps[step].kind {
                     StepKind::Effect(Effect::Read { stream, .. } | Effect::Write { stream, .. }) => {
-                        format!("stream {}", graph.streams[*stream].name)
+                        graph.streams[*stream].title()
                     }
                     _ => "step".into(),
                 };

@@ -15,6 +15,10 @@
 //! and the host. The host's own time is added. A profile of a matrix-vector product with three streams shows the two
 //! exchanges (Graphcore, tutorial 6: 8,697 cycles of exchange, of which 6,985 are words).
 //!
+//! # Note: Row
+//! A row of a remote buffer takes one sync and one exchange, and the time of the memory beside the tiles: its latency,
+//! and the bytes at its rate. No host answers.
+//!
 //! Invariant: every function depends on the machine and its arguments only.
 
 use girder_ir::timing::IpuTime;
@@ -86,6 +90,17 @@ pub(crate) fn packet_host_cycles(machine: &Machine, bytes: u64) -> u64 {
     let host = &machine.host;
     let moved = (bytes as f64 / host.bytes_per_second * machine.chip.clock_hz).ceil() as u64;
     u64::from(host.begin_cycles) + u64::from(host.copy_cycles) + u64::from(host.end_cycles) + moved
+}
+
+/// Returns the cycles of the exchange of a row of a remote buffer on one IPU whose fullest tile has `bytes` of it.
+pub(crate) fn row_exchange_cycles(machine: &Machine, bytes: u64) -> u64 {
+    exchange_cycles(machine, port_cycles(machine, bytes, Rate::Tile))
+}
+
+/// Returns the cycles that the memory beside the tiles of an IPU takes to read or write some bytes.
+pub(crate) fn streaming_cycles(machine: &Machine, bytes: u64) -> u64 {
+    let moved = (bytes as f64 / machine.streaming.bytes_per_second * machine.chip.clock_hz).ceil() as u64;
+    u64::from(machine.streaming.latency_cycles) + moved
 }
 
 /// Returns the time of a scalar's broadcast to the tiles of some IPUs, on each of them.

@@ -77,12 +77,11 @@ fn has_blank_line_between(a: &ItemKind, b: &ItemKind) -> bool {
         ItemKind::Decl(crate::ast::Decl::Map { .. }) => (2, None),
         ItemKind::Use(_) => (3, None),
         ItemKind::Stream(_) => (4, None),
-        ItemKind::Remote(_) => (5, None),
-        ItemKind::Compute { .. } => (6, None),
-        ItemKind::Copy { .. } => (7, None),
-        ItemKind::Exchange { .. } => (8, None),
-        ItemKind::Layout { .. } => (9, None),
-        _ => (10, None),
+        ItemKind::Compute { .. } => (5, None),
+        ItemKind::Copy { .. } => (6, None),
+        ItemKind::Exchange { .. } => (7, None),
+        ItemKind::Layout { .. } => (8, None),
+        _ => (9, None),
     };
     has_body(a) || has_body(b) || group(a) != group(b)
 }

@@ -57,11 +57,20 @@ impl<'g> Printer<'g> {
     /// Adds the streams.
     pub fn streams(&mut self) {
         for s in self.graph.streams.values() {
+            if let Some(rows) = s.rows {
+                let shape: Vec<u64> = std::iter::once(u64::from(rows)).chain(s.shape.iter().copied()).collect();
+                let ty = self.make.tensor(s.ty.name(), &shape);
+                let (kind, name, span) = (VarKind::Remote, path(&s.name), Span::NONE);
+                let decl = VarDecl { kind, name, ty, init: None, place: None, within: None, span };
+                self.make.item(ItemKind::Decl(Decl::Var(decl)));
+                continue;
+            }
             let ty = self.make.tensor(s.ty.name(), &s.shape);
             let yes = s.wrap.then(|| named("wrap", self.make.bool(true)));
             let ahead = (s.ahead > 0).then(|| named("ahead", self.make.uint(u64::from(s.ahead))));
             let shuffle = s.shuffle.map(|seed| named("shuffle", self.make.uint(seed)));
-            let options = yes.into_iter().chain(shuffle).chain(ahead).collect();
+            let same = s.same.then(|| named("replicas", self.make.str("same")));
+            let options = yes.into_iter().chain(shuffle).chain(ahead).chain(same).collect();
             self.make.item(ItemKind::Stream(ast::Stream { name: path(&s.name), input: s.input, ty, options }));
         }
     }

@@ -20,7 +20,10 @@ pub fn options(make: &mut Make, after: After, machine: &Machine) -> Vec<Arg> {
     let target = make.str(machine.name.as_str());
     let hash = make.str(hash(machine));
     let version = make.uint(VERSION);
-    vec![named("after", after), named("target", target), named("target_hash", hash), named("version", version)]
+    let replicas = machine.partition.replicas;
+    let replicas = (replicas > 1).then(|| named("replicas", make.uint(u64::from(replicas))));
+    let options = [named("after", after), named("target", target)].into_iter().chain(replicas);
+    options.chain([named("target_hash", hash), named("version", version)]).collect()
 }
 
 /// Returns the hash of the parts of a machine on which compilation depends.
@@ -60,11 +63,17 @@ pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Resu
     match string(tree, header, "target_hash") {
         Some((known, at)) if known != hash(machine) => {
             let (target, at) = string(tree, header, "target").unwrap_or_else(|| ("another machine".into(), at));
+            let replicas = option(tree, header, "replicas").and_then(|e| int(tree, e)).map_or(1, |r| r.0);
+            let runs = u64::from(machine.partition.replicas);
             let message = match target == machine.name {
+                true if replicas != runs => {
+                    format!("this text was printed for {replicas} replicas, but there are {runs} of `{target}`")
+                }
                 true => format!("the machine `{target}` has changed since this text was printed"),
                 false => format!("this text was printed for `{target}`, but the machine is `{}`", machine.name),
             };
-            let help = "pass the machine that it was printed for with `--target`, or build again from the source";
+            let help = "pass the machine that it was printed for with `--target` and its `--replicas`, or build again \
+                        from the source";
             wrong(Diagnostic::error("resume::target_changed", at, message).help(help))
         }
         _ => Ok(Some(after)),
@@ -72,7 +81,8 @@ pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Resu
 }
 
 /// The options of a header, and whether each is a string.
-const OPTIONS: [(&str, bool); 4] = [("after", true), ("target", true), ("target_hash", true), ("version", false)];
+const OPTIONS: [(&str, bool); 5] =
+    [("after", true), ("target", true), ("replicas", false), ("target_hash", true), ("version", false)];
 
 /// Reports the first wrong option of a module: one of its header, or any of a table.
 fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
@@ -95,7 +105,8 @@ fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
 /// Returns the error of an option of a header, if it is wrong; `before` are the options before it.
 fn wrong_option(tree: &ast::Module, before: &[Arg], option: &Arg) -> Option<Diagnostic> {
     let at = span_of(tree, option);
-    let known = "a module takes `after`, `target`, `target_hash` and `version`, as printed stages have them";
+    let known =
+        "a module takes `after`, `target`, `replicas`, `target_hash` and `version`, as printed stages have them";
     let name = option.name.as_ref()?.name.as_str();
     let Some((_, is_string)) = OPTIONS.iter().find(|o| o.0 == name) else {
         return Some(unknown_option(at, format!("a module has no option `{name}`"), known));
@@ -141,8 +152,9 @@ fn int(tree: &ast::Module, e: ExprId) -> Option<(u64, Span)> {
     }
 }
 
-/// Returns the machine that a printed text names, if `--target` accepts it: a built-in machine or a file.
-pub fn target_of(text: &str) -> Option<String> {
+/// Returns the machine that a printed text names, if `--target` accepts it (a built-in machine or a file), and the
+/// number of replicas.
+pub fn target_of(text: &str) -> Option<(String, u32)> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     while rest.starts_with("//") {
         rest = rest.split_once('\n')?.1.trim_start();
@@ -159,7 +171,8 @@ pub fn target_of(text: &str) -> Option<String> {
     string(&tree, header, "after")?;
     let (target, _) = string(&tree, header, "target")?;
     let known = girder_machine::builtin_names().any(|n| n == target) || target.ends_with(".toml");
-    known.then(|| target.to_string())
+    let replicas = option(&tree, header, "replicas").and_then(|e| int(&tree, e)).map_or(1, |r| r.0);
+    known.then(|| (target.to_string(), u32::try_from(replicas).unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]
@@ -169,7 +182,9 @@ mod tests {
     #[test]
     fn the_target_is_read_from_the_head_alone() {
         let head = "// printed\n\nmodule m with (after: \"place-tiles\", target: \"small\", version: 1);\n";
-        assert_eq!(target_of(&format!("{head} this is not even a program")), Some("small".into()));
+        assert_eq!(target_of(&format!("{head} this is not even a program")), Some(("small".into(), 1)));
+        let head = "module m with (after: \"place-tiles\", target: \"small-4\", replicas: 2, version: 1);";
+        assert_eq!(target_of(head), Some(("small-4".into(), 2)));
         assert_eq!(target_of("module m;\nvar x: f32;"), None);
         assert_eq!(target_of("module m with (after: \"elaborate\", target: \"toaster\");"), None);
         assert_eq!(target_of("var target: f32;"), None);

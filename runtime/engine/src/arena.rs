@@ -15,16 +15,26 @@ use crate::error::EngineError;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Alignment of the block: a page, as the host layout assumes.
 const ALIGN: usize = 4096;
 
-/// A block of zeroed memory. Untouched pages cost nothing, because the allocator knows that fresh pages are zero. It
-/// guarantees this only for its own alignment, so the block is aligned inside a larger allocation.
+/// A block of zeroed memory for each replica, one after the other. Untouched pages cost nothing, because the allocator
+/// knows that fresh pages are zero. It guarantees this only for its own alignment, so the blocks are aligned inside a
+/// larger allocation.
+///
+/// All functions access the block of the replica that was selected last.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    base: NonNull<u8>,
+    first: NonNull<u8>,
+    /// Bytes of a block.
     bytes: u64,
+    /// Bytes from one block to the next.
+    stride: usize,
+    replicas: u32,
+    /// Bytes from the first block to the selected one.
+    selected: AtomicUsize,
     /// Layout of the allocation.
     layout: Layout,
     /// Bytes of the allocation before the block.
@@ -38,13 +48,16 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Allocates `bytes` zeros, at most `limit`.
-    pub(crate) fn zeroed(bytes: u64, limit: u64) -> Result<Arena, EngineError> {
-        let refused = EngineError::HostMemory { needed: bytes, limit };
-        if bytes > limit {
+    /// Allocates `bytes` zeros for each of some replicas, at most `limit` in all.
+    pub(crate) fn zeroed(bytes: u64, replicas: u32, limit: u64) -> Result<Arena, EngineError> {
+        let stride =
+            if replicas == 1 { bytes } else { bytes.checked_next_multiple_of(ALIGN as u64).unwrap_or(u64::MAX) };
+        let needed = stride.saturating_mul(u64::from(replicas));
+        let refused = EngineError::HostMemory { needed, limit };
+        if needed > limit {
             return Err(refused);
         }
-        let room = usize::try_from(bytes).ok().and_then(|n| n.checked_add(ALIGN));
+        let room = usize::try_from(needed).ok().and_then(|n| n.checked_add(ALIGN));
         let Some(layout) = room.and_then(|n| Layout::from_size_align(n, align_of::<u64>()).ok()) else {
             return Err(refused);
         };
@@ -52,18 +65,35 @@ impl Arena {
         let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { return Err(refused) };
         let skipped = start.align_offset(ALIGN);
         // SAFETY: `skipped` is less than `ALIGN`, which was added to the size.
-        let base = unsafe { start.add(skipped) };
-        Ok(Arena { base, bytes, layout, skipped })
+        let first = unsafe { start.add(skipped) };
+        Ok(Arena { first, bytes, stride: stride as usize, replicas, selected: AtomicUsize::new(0), layout, skipped })
     }
 
-    /// Returns the size in bytes.
+    /// Selects the block of a replica; for use between tasks only.
+    pub(crate) fn select(&self, replica: u32) {
+        assert!(replica < self.replicas, "there is no such replica");
+        self.selected.store(replica as usize * self.stride, Ordering::Relaxed);
+    }
+
+    /// Makes the blocks of all other replicas equal to that of the first one.
+    pub(crate) fn replicate(&self) {
+        for replica in 1..self.replicas as usize {
+            // SAFETY: both blocks are inside the allocation and do not overlap; nothing else touches the arena now.
+            unsafe {
+                let first = self.first.as_ptr();
+                std::ptr::copy_nonoverlapping(first, first.add(replica * self.stride), self.bytes as usize);
+            }
+        }
+    }
+
+    /// Returns the size of a block in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the first byte of the selected block.
     pub(crate) fn base(&self) -> *mut u8 {
-        self.base.as_ptr()
+        self.first.as_ptr().wrapping_add(self.selected.load(Ordering::Relaxed))
     }
 
     /// Reads `into.len() / size` elements of `size` bytes at a stride of `step` bytes, from byte `at` on.
@@ -125,6 +155,22 @@ impl Arena {
         }
     }
 
+    /// Performs all moves of a list from the block of one replica to that of another.
+    pub(crate) fn perform_between(&self, moves: &Moves, sender: u32, receiver: u32) {
+        assert!(moves.reach <= self.bytes() && sender.max(receiver) < self.replicas, "a move leaves the memory");
+        let block = |replica: u32| self.first.as_ptr().wrapping_add(replica as usize * self.stride);
+        let (source, target) = (block(sender), block(receiver));
+        for m in &moves.list {
+            for i in 0..i64::from(m.count) {
+                let (from, to) = (m.from + i * m.from_step, m.to + i * m.to_step);
+                let (from, to) = (source.wrapping_add(from as usize), target.wrapping_add(to as usize));
+                // SAFETY: every move of the list lies below its `reach`, which no block is smaller than, and no other
+                // thread touches what it writes, nor writes what it reads (see the note on shared memory).
+                unsafe { piece(from, to, m.bytes as usize) };
+            }
+        }
+    }
+
     /// # Safety
     /// A `T` at each address lies inside, and no other thread touches what is written or writes what is read.
     #[inline]
@@ -176,7 +222,7 @@ impl Arena {
 
     /// Returns the address of the byte at an offset that is known to be inside.
     fn byte(&self, at: i64) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(at as usize)
+        self.base().wrapping_add(at as usize)
     }
 }
 
@@ -213,7 +259,7 @@ unsafe fn piece(from: *const u8, to: *mut u8, n: usize) {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout at this address, and no reference outlives the arena.
-        unsafe { dealloc(self.base.as_ptr().sub(self.skipped), self.layout) };
+        unsafe { dealloc(self.first.as_ptr().sub(self.skipped), self.layout) };
     }
 }
 
@@ -328,7 +374,7 @@ mod tests {
     use super::*;
 
     fn arena(bytes: &[u8]) -> Arena {
-        let arena = Arena::zeroed(bytes.len() as u64, 1 << 20).unwrap();
+        let arena = Arena::zeroed(bytes.len() as u64, 1, 1 << 20).unwrap();
         arena.write(0, 1, 1, bytes);
         arena
     }
@@ -405,11 +451,27 @@ mod tests {
     }
 
     #[test]
+    fn replicas_have_blocks_of_their_own() {
+        let a = Arena::zeroed(8, 3, 1 << 20).unwrap();
+        a.write(0, 1, 1, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        a.replicate();
+        a.select(2);
+        a.perform(
+            &Moves::new(vec![Move { from: 0, to: 4, bytes: 4, count: 1, from_step: 0, to_step: 0 }], 8).unwrap(),
+            0..1,
+        );
+        assert_eq!(content(&a, 8), [1, 2, 3, 4, 1, 2, 3, 4]);
+        a.select(1);
+        assert_eq!(content(&a, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
     fn moves_that_leave_the_block_are_refused() {
         let m = Move { from: 0, to: 8, bytes: 4, count: 3, from_step: 4, to_step: -4 };
         assert!(Moves::new(vec![m], 20).is_ok());
         assert!(Moves::new(vec![m], 11).is_err());
         assert!(Moves::new(vec![Move { to: 7, ..m }], 20).is_err());
-        assert!(Arena::zeroed(65, 64).is_err());
+        assert!(Arena::zeroed(65, 1, 64).is_err());
+        assert!(Arena::zeroed(64, 2, 4096).is_err());
     }
 }

@@ -228,7 +228,7 @@ fn hull(task: &Task, member: usize) -> Vec<Footprint> {
             groups.iter().flat_map(|g| rows_touch(g, 0..g.launch.rows(), member, 0)).collect()
         }
         Task::Moves { moves, .. } => moves_touch(moves.list(), member, 0),
-        Task::CacheBlocks { .. } | Task::Products { .. } => Vec::new(),
+        Task::CacheBlocks { .. } | Task::Exchange { .. } | Task::Products { .. } => Vec::new(),
     }
 }
 

@@ -11,11 +11,13 @@ use crate::host::Host;
 use crate::interpret::Interpreted;
 use crate::mode::Mode;
 use crate::predict::Supersteps;
+use crate::remote::Remotes;
+use crate::replicas::{Meetings, read_each};
 use crate::report::RunReport;
 use crate::store::{Store, initialise, one_nan, tidy, whole};
 use crate::walk::{ProgramWalk, StepRuns};
 use girder_ir::graph::{Graph, VarClass};
-use girder_ir::ids::{ProgramId, VarId};
+use girder_ir::ids::{ProgramId, StreamId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::trace::Trace;
 use girder_source::Session;
@@ -28,6 +30,8 @@ pub struct Engine<'e> {
     store: Box<dyn Store + 'e>,
     step_runs: StepRuns,
     supersteps: Supersteps,
+    meetings: Meetings,
+    remotes: Remotes,
     buffer: Vec<u8>,
     failed: bool,
 }
@@ -52,10 +56,10 @@ impl<'e> Engine<'e> {
             }
             Mode::Exact => {
                 let code = executable.exact.as_ref().ok_or(missing)?;
-                Box::new(Exact::new(allocated, code, counting, workers, threads, session)?)
+                Box::new(Exact::new(allocated, code, counting, &executable.machine, threads, session)?)
             }
         };
-        let mut engine = Engine::with_store(allocated, store, session);
+        let mut engine = Engine::with_store(allocated, store, session)?;
         engine.placement = Some(&allocated.placement);
         Ok(engine)
     }
@@ -64,25 +68,32 @@ impl<'e> Engine<'e> {
     /// is the number of workers of a tile.
     pub fn interpret(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Engine<'e>, EngineError> {
         let store = Box::new(Interpreted::new(graph, workers, None, session)?);
-        Ok(Engine::with_store(graph, store, session))
+        Engine::with_store(graph, store, session)
     }
 
-    fn with_store(graph: &'e Graph, mut store: Box<dyn Store + 'e>, session: &'e Session) -> Engine<'e> {
+    fn with_store(
+        graph: &'e Graph,
+        mut store: Box<dyn Store + 'e>,
+        session: &'e Session,
+    ) -> Result<Engine<'e>, EngineError> {
         initialise(&mut *store, graph);
-        Engine {
+        let remotes = Remotes::new(graph, session.limits.host_bytes)?;
+        Ok(Engine {
             graph,
             placement: None,
             session,
             store,
             step_runs: StepRuns::new(graph),
             supersteps: Supersteps::default(),
+            meetings: Meetings::of(graph),
+            remotes,
             buffer: Vec::new(),
             failed: false,
-        }
+        })
     }
 
-    /// Sets all elements of a persistent variable that is not constant; row-major, little-endian. Bytes of a `bool`
-    /// other than 0 are true.
+    /// Sets all elements of a persistent variable that is not constant, in all replicas; row-major, little-endian. The
+    /// bytes are those of one value, or of one for each replica. Bytes of a `bool` other than 0 are true.
     pub fn set(&mut self, var: VarId, bytes: &[u8]) -> Result<(), EngineError> {
         let decl = &self.graph.vars[var];
         let name = decl.name.clone();
@@ -91,18 +102,25 @@ impl<'e> Engine<'e> {
             VarClass::Const => return Err(EngineError::Constant(name)),
             VarClass::Var | VarClass::Param | VarClass::State => {}
         }
-        if bytes.len() as u64 != decl.bytes() {
+        let (found, replicas) = (bytes.len() as u64, self.graph.replicas.max(1));
+        if found != decl.bytes() && Some(found) != decl.bytes().checked_mul(u64::from(replicas)) {
             return Err(EngineError::WrongSize { name, expected: decl.bytes(), found: bytes.len() as u64 });
         }
         let mut bytes = bytes.to_vec();
         tidy(decl.ty, &mut bytes);
         if let Some(run) = whole(self.graph, var) {
-            self.store.write(run, &bytes);
+            let of_each = bytes.chunks_exact(decl.bytes() as usize).cycle();
+            for (replica, bytes) in (0..replicas).zip(of_each) {
+                self.store.select(replica);
+                self.store.write(run, bytes);
+            }
+            self.store.select(0);
         }
         Ok(())
     }
 
-    /// Returns all elements of a persistent variable; row-major, little-endian. Fails after a failed run.
+    /// Returns all elements of a persistent variable; row-major, little-endian. If replicas differ, the elements of
+    /// each follow one another. Fails after a failed run.
     pub fn get(&self, var: VarId) -> Result<Vec<u8>, EngineError> {
         let decl = &self.graph.vars[var];
         if self.failed {
@@ -111,11 +129,32 @@ impl<'e> Engine<'e> {
         if !decl.is_persistent() {
             return Err(EngineError::Temporary(decl.name.clone()));
         }
-        let mut bytes = vec![0; decl.bytes() as usize];
-        if let Some(run) = whole(self.graph, var) {
-            self.store.read(run, &mut bytes);
+        Ok(read_each(&*self.store, self.graph, var, whole(self.graph, var)).concat())
+    }
+
+    /// Sets all rows of a remote buffer, in all replicas; row-major, little-endian. The bytes are those of one buffer,
+    /// or of one for each replica.
+    pub fn set_remote(&mut self, remote: StreamId, bytes: &[u8]) -> Result<(), EngineError> {
+        let decl = &self.graph.streams[remote];
+        let (expected, found) = (decl.remote_bytes(), bytes.len() as u64);
+        let replicas = u64::from(self.graph.replicas.max(1));
+        if found != expected && found != expected.saturating_mul(replicas) {
+            return Err(EngineError::WrongSize { name: decl.name.clone(), expected, found });
         }
-        one_nan(decl.ty, &mut bytes);
+        let mut bytes = bytes.to_vec();
+        tidy(decl.ty, &mut bytes);
+        self.remotes.set_all(remote, &bytes);
+        Ok(())
+    }
+
+    /// Returns all rows of a remote buffer; row-major, little-endian. If replicas differ, the rows of each follow one
+    /// another. Fails after a failed run.
+    pub fn get_remote(&self, remote: StreamId) -> Result<Vec<u8>, EngineError> {
+        if self.failed {
+            return Err(EngineError::AfterFailure);
+        }
+        let mut bytes = self.remotes.all(remote);
+        one_nan(self.graph.streams[remote].ty, &mut bytes);
         Ok(bytes)
     }
 
@@ -161,6 +200,9 @@ impl<'e> Engine<'e> {
             buffer: std::mem::take(&mut self.buffer),
             depth: 0,
             iterations: 0,
+            meetings: &self.meetings,
+            remotes: &mut self.remotes,
+            replica: 0,
         };
         let result = walk.start(program);
         let (report, buffer) = (walk.report, walk.buffer);

@@ -155,6 +155,26 @@ pub enum RunError {
         /// The step.
         span: Span,
     },
+    /// A remote buffer has no such row.
+    #[error("there is no row {row} of `{name}`, which has {rows}")]
+    Row {
+        /// The name of the buffer.
+        name: SmolStr,
+        /// The row.
+        row: i64,
+        /// The number of its rows.
+        rows: u32,
+        /// The step.
+        span: Span,
+    },
+    /// Replicas do not agree where they have to.
+    #[error("{what} differs from replica to replica, but all of them have to take part in what follows")]
+    Diverged {
+        /// The value on which they have to agree.
+        what: &'static str,
+        /// The step.
+        span: Span,
+    },
     /// The session was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
@@ -190,6 +210,10 @@ impl RunError {
                     .help("give a longer file, or declare the stream `with (wrap: true)`")
             }
             RunError::Stream { span, .. } => Diagnostic::error("run::stream", *span, self.to_string()),
+            RunError::Row { span, .. } => Diagnostic::error("run::row", *span, self.to_string())
+                .help("rows of a remote buffer are counted from 0"),
+            RunError::Diverged { span, .. } => Diagnostic::error("run::diverged", *span, self.to_string())
+                .help("reduce the value over the replicas first, with `collectives.all_reduce(…)`"),
             RunError::Cancelled => Diagnostic::error("run::cancelled", Span::NONE, self.to_string()),
             RunError::Refused(e) => e.diagnostic(),
         }

@@ -21,16 +21,18 @@ use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec};
 use girder_host::strides::const_table;
 use girder_host::{KernelId, KernelSet};
-use girder_ir::family::Family;
+use girder_ir::family::{Family, ReplicaPair};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
-use girder_ir::plan::{FieldLandings, Landing, LocalCopy, Phase, Transfer};
+use girder_ir::plan::{FieldLandings, Landing, Loc, LocalCopy, Phase, Transfer};
 use girder_ir::schedule::PhaseSchedule;
 use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
+use girder_machine::Machine;
 use girder_source::Session;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The compiled kernels of mode `exact`.
 pub(crate) struct ExactCode {
@@ -117,8 +119,29 @@ pub(crate) struct Exact {
     /// The tasks of each compute set, in order.
     sets: SecondaryMap<ComputeSetId, Vec<usize>>,
     copies: SecondaryMap<CopyId, Vec<usize>>,
+    /// The copies between replicas.
+    exchanges: SecondaryMap<CopyId, Option<Exchange>>,
     counts: bool,
     counted: Counted,
+}
+
+/// A copy between replicas: tasks of the senders, words for the receivers, tasks of these.
+#[derive(Clone)]
+struct Exchange {
+    lists: Vec<Arc<[ReplicaPair]>>,
+    before: Option<usize>,
+    words: Vec<Words>,
+    /// By list of pairs.
+    after: Vec<Option<usize>>,
+}
+
+/// Bytes that go from each sender of a list of pairs to its receiver.
+#[derive(Clone, Copy)]
+struct Words {
+    list: usize,
+    from: u64,
+    to: u64,
+    bytes: usize,
 }
 
 impl Exact {
@@ -127,26 +150,32 @@ impl Exact {
         allocated: &Allocated,
         code: &ExactCode,
         counting: Option<&CountedBlocks>,
-        workers: u32,
+        machine: &Machine,
         threads: usize,
         session: &Session,
     ) -> Result<Exact, EngineError> {
         let needed = Tiles::bytes(&allocated.layout);
-        let arena = Arena::zeroed(u64::try_from(needed).unwrap_or(u64::MAX), session.limits.host_bytes)?;
-        let tiles = Tiles::new(allocated)?;
+        let (replicas, limit) = (allocated.replicas.max(1), session.limits.host_bytes);
+        let arena = Arena::zeroed(u64::try_from(needed).unwrap_or(u64::MAX), replicas, limit)?;
+        let tiles = Tiles::new(allocated, machine.tiles())?;
         let (bytes, tasks) = (arena.bytes(), Vec::new());
         let mut build = Build { allocated, code, counting, tiles: &tiles, bytes, threads, tasks };
         let (mut sets, mut copies) = (SecondaryMap::new(), SecondaryMap::new());
+        let mut exchanges: SecondaryMap<CopyId, Option<Exchange>> = SecondaryMap::new();
         for id in allocated.sets.keys() {
             sets[id] = build.set(id)?;
         }
         for id in allocated.copies.keys() {
             let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
+            if allocated.copies[id].crosses() {
+                exchanges[id] = Some(build.exchange(&plan.before, id, machine.tiles())?);
+                continue;
+            }
             copies[id] = build.phase(&plan.before, &schedule.before, Owner::Copy(id))?;
         }
-        let tasks = Tasks::new(arena, build.tasks, workers, session);
+        let tasks = Tasks::new(arena, build.tasks, machine.chip.workers, session);
         let (counts, counted) = (counting.is_some(), Counted::default());
-        Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies, counts, counted })
+        Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies, exchanges, counts, counted })
     }
 }
 
@@ -168,6 +197,43 @@ impl Store for Exact {
 
     fn copy(&mut self, copy: CopyId) {
         self.copies[copy].iter().for_each(|&task| self.pool.run(task));
+    }
+
+    fn select(&self, replica: u32) {
+        self.pool.work().arena().select(replica);
+    }
+
+    fn replicate(&mut self) {
+        self.pool.work().arena().replicate();
+    }
+
+    fn exchange(&mut self, copy: CopyId) -> bool {
+        let Some(Exchange { lists, before, words, after }) = &self.exchanges[copy] else { return false };
+        let mut senders: Vec<u32> = lists.iter().flat_map(|list| list.iter()).map(|p| p.sender).collect();
+        senders.sort_unstable();
+        senders.dedup();
+        for sender in senders.into_iter().filter(|_| before.is_some()) {
+            self.pool.work().arena().select(sender);
+            before.iter().for_each(|&task| self.pool.run(task));
+        }
+        let mut buffer = vec![];
+        for &Words { list, from, to, bytes } in words {
+            buffer.resize(bytes, 0);
+            for pair in lists[list].iter() {
+                let arena = self.pool.work().arena();
+                arena.select(pair.sender);
+                arena.read(from, 1, 1, &mut buffer);
+                arena.select(pair.receiver);
+                arena.write(to, 1, 1, &buffer);
+            }
+        }
+        for (list, task) in lists.iter().zip(after) {
+            for pair in list.iter().filter(|_| task.is_some()) {
+                self.pool.work().arena().select(pair.receiver);
+                task.iter().for_each(|&task| self.pool.run(task));
+            }
+        }
+        true
     }
 
     fn read(&self, run: Run, into: &mut [u8]) {
@@ -231,6 +297,41 @@ impl Build<'_> {
             }
         }
         Ok(order)
+    }
+
+    /// Adds the tasks of a copy between replicas, whose plan counts the tiles of receivers after those of the sender.
+    fn exchange(&mut self, phase: &Phase, id: CopyId, tiles: u32) -> Result<Exchange, EngineError> {
+        let lists = self.allocated.copies[id].pair_lists();
+        let own = |loc: Loc| Loc { tile: loc.tile % tiles, ..loc };
+        let of_list = |tile: u32| (tile / tiles).checked_sub(1).map(|k| k as usize).filter(|&k| k < lists.len());
+        let mut words = vec![];
+        for transfer in &phase.transfers {
+            let from = self.tiles.byte(self.allocated, own(transfer.from), Owner::Copy(id))?;
+            for to in phase.receivers(transfer) {
+                let none = || EngineError::Internal("words go to no replica".to_string());
+                let list = of_list(to.tile).ok_or_else(none)?;
+                let to = self.tiles.byte(self.allocated, own(to), Owner::Copy(id))?;
+                words.push(Words { list, from, to, bytes: 4 * transfer.words as usize });
+            }
+        }
+        let own_copies = |copies: &[LocalCopy], list: Option<usize>| -> Vec<LocalCopy> {
+            let here = copies.iter().filter(|c| of_list(c.from.tile) == list);
+            here.map(|c| LocalCopy { from: own(c.from), to: own(c.to), ..*c }).collect()
+        };
+        let task = |this: &mut Self, copies: Vec<LocalCopy>| -> Result<Option<usize>, EngineError> {
+            let list = this.local(&copies, Owner::Copy(id))?;
+            if list.is_empty() {
+                return Ok(None);
+            }
+            let task = Task::moves(list, 1, this.bytes)?;
+            Ok(Some(this.add(task)))
+        };
+        let before = task(self, own_copies(&phase.before, None))?;
+        let mut after = vec![];
+        for k in 0..lists.len() {
+            after.push(task(self, own_copies(&phase.after, Some(k)))?);
+        }
+        Ok(Exchange { lists, before, words, after })
     }
 
     fn add(&mut self, task: Task) -> usize {

@@ -62,7 +62,7 @@ impl<'e> Fast<'e> {
         let limited = code.within(allocated, counting, workers, session.limits.total_iterations)?;
         let code = limited.as_ref().unwrap_or(code);
         let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
-        let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
+        let arena = Arena::zeroed(bytes, allocated.replicas.max(1), session.limits.host_bytes)?;
         let build = Build { allocated, code, counting, bytes: arena.bytes() };
         let (mut copies, mut tasks) = (SecondaryMap::new(), Vec::new());
         let mut parts: SecondaryMap<PartId, usize> = SecondaryMap::new();
@@ -74,7 +74,10 @@ impl<'e> Fast<'e> {
         }
         for id in allocated.copies.keys() {
             copies[id] = tasks.len();
-            tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
+            tasks.push(match allocated.copies[id].crosses() {
+                true => build.exchange(id, threads)?,
+                false => Task::moves(build.copy(id), threads, build.bytes)?,
+            });
         }
         let mut spans: SecondaryMap<StepId, Option<Span>> = SecondaryMap::new();
         for sequence in &code.plan.sequences {
@@ -139,6 +142,19 @@ impl Store for Fast<'_> {
 
     fn copy(&mut self, copy: CopyId) {
         self.pool.run(self.copies[copy]);
+    }
+
+    fn select(&self, replica: u32) {
+        self.pool.work().arena().select(replica);
+    }
+
+    fn replicate(&mut self) {
+        self.pool.work().arena().replicate();
+    }
+
+    fn exchange(&mut self, copy: CopyId) -> bool {
+        self.pool.run(self.copies[copy]);
+        true
     }
 
     fn grouped(&mut self, first: StepId) -> Result<usize, (VertexStop, StepId)> {

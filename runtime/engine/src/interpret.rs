@@ -23,14 +23,16 @@ use girder_ir::trace::Counts;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::Run;
 use girder_source::Session;
+use std::cell::Cell;
 
 /// The memory of mode `interpret`.
 pub(crate) struct Interpreted<'e> {
     graph: &'e Graph,
     session: &'e Session,
     workers: u32,
-    /// Bytes of each variable: row-major, little-endian.
-    vars: SecondaryMap<VarId, Vec<u8>>,
+    /// Bytes of each variable in each replica: row-major, little-endian.
+    replicas: Vec<SecondaryMap<VarId, Vec<u8>>>,
+    selected: Cell<usize>,
     /// Sizes of the families' codelets; `None` for families without vertices.
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
     counting: Option<&'e CountedBlocks>,
@@ -47,7 +49,9 @@ impl<'e> Interpreted<'e> {
         counting: Option<&'e CountedBlocks>,
         session: &'e Session,
     ) -> Result<Interpreted<'e>, EngineError> {
-        within(graph.vars.values().map(|v| v.bytes() as u128).sum(), session.limits.host_bytes)?;
+        let replicas = graph.replicas.max(1);
+        let bytes: u128 = graph.vars.values().map(|v| v.bytes() as u128).sum();
+        within(bytes * u128::from(replicas), session.limits.host_bytes)?;
         let mut vars = SecondaryMap::new();
         for (id, var) in &graph.vars {
             vars[id] = vec![0; var.bytes() as usize];
@@ -59,7 +63,9 @@ impl<'e> Interpreted<'e> {
                 EngineError::Internal(format!("a vertex of `{name}` has a view of another shape"))
             })?;
         }
-        Ok(Interpreted { graph, session, workers, vars, sizes, counting, counted: Counted::default(), left: 0 })
+        let (replicas, selected) = (vec![vars; replicas as usize], Cell::new(0));
+        let counted = Counted::default();
+        Ok(Interpreted { graph, session, workers, replicas, selected, sizes, counting, counted, left: 0 })
     }
 
     fn vertex(
@@ -76,7 +82,7 @@ impl<'e> Interpreted<'e> {
             fields[field.field.index()].0 = Located::new(&field.view(&family.domain, instance));
         }
         let consts = vertex_consts(codelet, family, instance);
-        let mut memory = Vertex { vars: &mut self.vars, fields };
+        let mut memory = Vertex { vars: &mut self.replicas[self.selected.get()], fields };
         interpreter.run(sizes, &mut memory, &consts, self.workers, self.session).map_err(|stop| match stop {
             Stop::Failed(failure) => VertexStop::Failed(VertexFailure { family: id, instance, failure }),
             Stop::Raced(race) => VertexStop::Raced(VertexRace { family: id, instance, race }),
@@ -136,19 +142,31 @@ impl Store for Interpreted<'_> {
         }
     }
 
+    fn select(&self, replica: u32) {
+        self.selected.set(replica as usize);
+    }
+
+    fn replicate(&mut self) {
+        if let Some((first, others)) = self.replicas.split_first_mut() {
+            others.iter_mut().for_each(|vars| *vars = first.clone());
+        }
+    }
+
     fn read(&self, run: Run, into: &mut [u8]) {
+        let vars = &self.replicas[self.selected.get()];
         let size = self.graph.vars[run.var].ty.bytes() as usize;
         for (i, element) in into.chunks_exact_mut(size).enumerate() {
             let at = (run.start as i64 + i as i64 * run.stride) as usize * size;
-            element.copy_from_slice(&self.vars[run.var][at..at + size]);
+            element.copy_from_slice(&vars[run.var][at..at + size]);
         }
     }
 
     fn write(&mut self, run: Run, from: &[u8]) {
+        let vars = &mut self.replicas[self.selected.get()];
         let size = self.graph.vars[run.var].ty.bytes() as usize;
         for (i, element) in from.chunks_exact(size).enumerate() {
             let at = (run.start as i64 + i as i64 * run.stride) as usize * size;
-            self.vars[run.var][at..at + size].copy_from_slice(element);
+            vars[run.var][at..at + size].copy_from_slice(element);
         }
     }
 }

@@ -41,6 +41,8 @@ mod task;
 mod tiles;
 mod predict;
 mod walk;
+mod replicas;
+mod remote;
 
 pub use compile::CodeForm;
 pub use engine::Engine;

@@ -126,7 +126,8 @@ pub(crate) fn share(list: Vec<Move>, threads: usize) -> (Vec<Move>, Vec<Range<us
     (list, parts)
 }
 
-fn cost(m: &Move) -> u64 {
+/// Returns the cost of a move, in bytes.
+pub(crate) fn cost(m: &Move) -> u64 {
     PER_MOVE + m.count as u64 * if m.count == 1 { m.bytes as u64 } else { (m.bytes as u64).max(PER_PIECE) }
 }
 

@@ -23,8 +23,20 @@ pub(crate) trait Store {
         &NoCounts
     }
 
-    /// Performs a copy.
+    /// Performs a copy inside a replica.
     fn copy(&mut self, copy: CopyId);
+
+    /// Selects the replica whose memory the other functions access.
+    fn select(&self, replica: u32);
+
+    /// Gives all replicas the elements of the first one.
+    fn replicate(&mut self);
+
+    /// Performs a copy between replicas, all at once, by itself. Returns `false` if the mode has no own way to do it.
+    fn exchange(&mut self, copy: CopyId) -> bool {
+        let _ = copy;
+        false
+    }
 
     /// Runs a group of compute sets and copies of a sequence from `first` on, if the mode has one there, and returns
     /// its number of steps; otherwise 0. An error comes with the step that fails. The memory is then the same as after
@@ -135,8 +147,22 @@ pub(crate) fn whole(graph: &Graph, var: VarId) -> Option<Run> {
     (len > 0).then_some(Run { var, start: 0, len, stride: 1 })
 }
 
-/// Writes the initial values; all other elements are zero already.
+/// Writes the initial values in all replicas; all other elements are zero already.
 pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
+    initialise_first(store, graph);
+    store.replicate();
+    let numbered = |v: &&VarId| graph.vars[**v].init == Some(Init::ReplicaIndex);
+    let vars: Vec<VarId> = graph.vars.keys().collect();
+    for &var in vars.iter().filter(numbered) {
+        for replica in 0..graph.replicas.max(1) {
+            store.select(replica);
+            store.write(Run { var, start: 0, len: 1, stride: 1 }, &replica.to_le_bytes());
+        }
+    }
+    store.select(0);
+}
+
+fn initialise_first(store: &mut dyn Store, graph: &Graph) {
     for (id, var) in &graph.vars {
         match (&var.init, whole(graph, id)) {
             (Some(Init::Data(data)), Some(run)) => store.write(run, data),

@@ -9,13 +9,15 @@ use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::kernel::{Context, Launch, LaunchStop};
 use crate::linked::LinkedProducts;
-use crate::moves::share;
+use crate::moves::{cost, share};
 use crate::pool::Work;
 use crate::products::Products;
 use crate::store::{VertexFailure, VertexStop};
+use girder_ir::family::ReplicaPair;
 use girder_ir::ids::FamilyId;
 use girder_source::Session;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -49,6 +51,15 @@ pub(crate) enum Task {
         /// All moves.
         moves: Moves,
         /// The moves of each part.
+        parts: Vec<Range<usize>>,
+    },
+    /// Moves from replica to replica whose order does not matter.
+    Exchange {
+        /// The moves of each family.
+        moves: Vec<Moves>,
+        /// The pairs of replicas that take part, each with a family.
+        pairs: Vec<(ReplicaPair, usize)>,
+        /// The pairs of each part.
         parts: Vec<Range<usize>>,
     },
     /// Several tasks in order, block by block (see the note on cache blocks in [`cache_blocks`](crate::cache_blocks)).
@@ -152,8 +163,32 @@ impl Task {
         match self {
             Task::Vertices { parts, .. } => parts.len(),
             Task::Products { products, linked, others } => products.parts().max(linked.parts()).max(others.parts()),
-            Task::Moves { parts, .. } | Task::CacheBlocks { parts, .. } => parts.len(),
+            Task::Moves { parts, .. } | Task::Exchange { parts, .. } | Task::CacheBlocks { parts, .. } => parts.len(),
         }
+    }
+
+    /// Cuts the moves of families between pairs of replicas for some threads; `bytes` is the size of a block.
+    pub(crate) fn exchange(
+        families: Vec<(Arc<[ReplicaPair]>, Vec<Move>)>,
+        threads: usize,
+        bytes: u64,
+    ) -> Result<Task, EngineError> {
+        let mut pairs: Vec<(ReplicaPair, usize)> = vec![];
+        let mut costs = vec![];
+        let mut moves = vec![];
+        for (k, (list, own)) in families.into_iter().enumerate() {
+            pairs.extend(list.iter().map(|&pair| (pair, k)));
+            costs.push(own.iter().map(cost).sum::<u64>());
+            moves.push(Moves::new(own, bytes)?);
+        }
+        pairs.sort_unstable_by_key(|(pair, k)| (pair.receiver, *k, pair.sender));
+        let rows: Vec<(u64, u64)> = pairs.iter().map(|(_, k)| (1, costs[*k].max(1))).collect();
+        let whole = |part: &Vec<RowRange>| match (part.first(), part.last()) {
+            (Some(first), Some(last)) => first.group..last.group + 1,
+            _ => 0..0,
+        };
+        let parts = cut(&rows, threads).iter().map(whole).collect();
+        Ok(Task::Exchange { moves, pairs, parts })
     }
 
     /// Cuts moves for some threads; `bytes` is the size of the arena.
@@ -273,6 +308,10 @@ impl Tasks {
                 parts[part].clone().for_each(|block| self.run_block(members, block));
             }
             Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
+            Task::Exchange { moves, pairs, parts } => {
+                let own = pairs[parts[part].clone()].iter();
+                own.for_each(|(p, family)| self.arena.perform_between(&moves[*family], p.sender, p.receiver));
+            }
         }
     }
 

@@ -56,10 +56,16 @@ impl Tiles {
     }
 
     /// Finds the address of every element.
-    pub(crate) fn new(allocated: &Allocated) -> Result<Tiles, EngineError> {
+    pub(crate) fn new(allocated: &Allocated, tiles_of_machine: u32) -> Result<Tiles, EngineError> {
         let mut tiles = Tiles { used: allocated.layout.tiles().collect(), ..Tiles::none(share(&allocated.layout)) };
-        allocated.sets.keys().for_each(|s| tiles.set_buffers[s] = allocated.plan.sets[s].buffer_ranks());
-        allocated.copies.keys().for_each(|c| tiles.copy_buffers[c] = allocated.plan.copies[c].buffer_ranks());
+        allocated
+            .sets
+            .keys()
+            .for_each(|s| tiles.set_buffers[s] = allocated.plan.sets[s].buffer_ranks(tiles_of_machine));
+        allocated
+            .copies
+            .keys()
+            .for_each(|c| tiles.copy_buffers[c] = allocated.plan.copies[c].buffer_ranks(tiles_of_machine));
         for (id, var) in &allocated.vars {
             let missing = || EngineError::Internal(format!("`{}` has no mapping", var.name));
             let mapping = allocated.placement.vars[id].as_ref().ok_or_else(missing)?;

@@ -10,6 +10,8 @@ use crate::error::RunError;
 use crate::failure::{check_failed, workers_raced};
 use crate::host::{Host, StreamError};
 use crate::predict::{depth_limit, too_long};
+use crate::remote::Remotes;
+use crate::replicas::Meetings;
 use crate::report::RunReport;
 use crate::store::{Store, VertexStop, one_nan, read_runs, read_scalar, tidy, write_runs};
 use cranelift_entity::SecondaryMap;
@@ -50,6 +52,7 @@ fn own_view(step: &StepKind) -> Option<&View> {
             Effect::Print { value: view, .. }
             | Effect::Read { into: view, .. }
             | Effect::Write { from: view, .. }
+            | Effect::Seek { row: view, .. }
             | Effect::Undef { what: view } => Some(view),
             Effect::Abort { when, .. } => when.as_ref(),
             Effect::PrintText { .. } | Effect::Sync => None,
@@ -84,15 +87,23 @@ pub(crate) struct ProgramWalk<'a, 't> {
     pub depth: u32,
     /// The number of calls, and of iterations of all loops, so far.
     pub iterations: u64,
+    /// Where replicas meet.
+    pub meetings: &'a Meetings,
+    /// The remote buffers.
+    pub remotes: &'a mut Remotes,
+    /// The replica that walks.
+    pub replica: u32,
 }
 
 impl ProgramWalk<'_, '_> {
     /// Runs a program from the beginning, unless its text implies that it exceeds a limit.
     pub(crate) fn start(&mut self, program: ProgramId) -> Result<(), RunError> {
         self.store.begin();
+        self.remotes.begin();
         let limit = self.session.limits.total_iterations;
         match too_long(self.graph, program, self.session) {
             Some(step) => Err(RunError::Iterations { limit, all: true, span: self.span(step) }),
+            None if self.graph.replicas > 1 => self.together(self.graph.programs[program].body),
             None => self.program(program),
         }
     }
@@ -102,13 +113,22 @@ impl ProgramWalk<'_, '_> {
         self.step(self.graph.programs[program].body)
     }
 
-    fn step(&mut self, id: StepId) -> Result<(), RunError> {
+    pub(crate) fn step(&mut self, id: StepId) -> Result<(), RunError> {
+        self.deeper(id, |this| this.step_inside(id))
+    }
+
+    /// Calls `f` for a step one level deeper.
+    pub(crate) fn deeper(
+        &mut self,
+        id: StepId,
+        f: impl FnOnce(&mut Self) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
         let limit = depth_limit(self.session);
         if self.depth == limit {
             return Err(RunError::Nesting { limit, span: self.span(id) });
         }
         self.depth += 1;
-        let result = self.step_inside(id);
+        let result = f(self);
         self.depth -= 1;
         result
     }
@@ -120,17 +140,24 @@ impl ProgramWalk<'_, '_> {
             StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
             StepKind::Execute(set) => self.execute(id, *set),
             StepKind::Copy(copy) => self.copy(id, *copy),
-            StepKind::Repeat { count, index, body } => self.repeat(id, *count, *index, *body),
-            StepKind::While { before, body, .. } => self.while_loop(id, *before, *body),
+            StepKind::Repeat { count, index, body } => self.repeat(id, *count, |this, k| {
+                this.set_index(*index, k);
+                this.step(*body)
+            }),
+            StepKind::While { before, body, .. } => {
+                let test = |this: &mut Self| {
+                    this.step(*before)?;
+                    Ok(this.test(id))
+                };
+                self.while_loop(id, test, |this| this.step(*body))
+            }
             StepKind::If { then, els, .. } => {
                 let taken = self.test(id).bits != 0;
                 self.step(if taken { *then } else { *els })
             }
             StepKind::Switch { cases, default, .. } => {
-                let value = self.test(id).as_int();
-                let holds = |&(lo, hi): &(i64, i64)| value.is_some_and(|v| lo as i128 <= v && v <= hi as i128);
-                let case = cases.iter().find(|(keys, _)| keys.iter().any(holds));
-                self.step(case.map_or(*default, |c| c.1))
+                let value = self.test(id);
+                self.step(case(cases, *default, value))
             }
             StepKind::Call(program) => {
                 self.count(id)?;
@@ -140,7 +167,7 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
-    fn sequence(&mut self, mut steps: &[StepId]) -> Result<(), RunError> {
+    pub(crate) fn sequence(&mut self, mut steps: &[StepId]) -> Result<(), RunError> {
         while let [first, rest @ ..] = steps {
             steps = match self.grouped(*first)? {
                 0 => {
@@ -185,31 +212,34 @@ impl ProgramWalk<'_, '_> {
         Ok(())
     }
 
-    fn repeat(
+    /// Calls `body` with the number of each iteration.
+    pub(crate) fn repeat(
         &mut self,
         id: StepId,
         count: u64,
-        index: Option<(VarId, i32, i32)>,
-        body: StepId,
+        mut body: impl FnMut(&mut Self, u64) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let limit = self.session.limits.iterations;
         if count > limit {
             return Err(RunError::Iterations { limit, all: false, span: self.span(id) });
         }
-        let mut value = index.map_or(0, |(_, start, _)| start);
-        for _ in 0..count {
+        for k in 0..count {
             self.count(id)?;
-            if let Some((var, _, by)) = index {
-                self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
-                value = value.wrapping_add(by);
-            }
-            self.step(body)?;
+            body(self, k)?;
         }
         Ok(())
     }
 
+    /// Writes the index of a loop before an iteration.
+    pub(crate) fn set_index(&mut self, index: Option<(VarId, i32, i32)>, iteration: u64) {
+        if let Some((var, start, by)) = index {
+            let value = start.wrapping_add(by.wrapping_mul(iteration as i32));
+            self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
+        }
+    }
+
     /// Counts an iteration of a loop, or a call.
-    fn count(&mut self, id: StepId) -> Result<(), RunError> {
+    pub(crate) fn count(&mut self, id: StepId) -> Result<(), RunError> {
         self.poll()?;
         let limit = self.session.limits.total_iterations;
         if self.iterations >= limit {
@@ -219,13 +249,18 @@ impl ProgramWalk<'_, '_> {
         Ok(())
     }
 
-    fn while_loop(&mut self, id: StepId, before: StepId, body: StepId) -> Result<(), RunError> {
+    /// Calls `test`, and `body` as long as the value is true.
+    pub(crate) fn while_loop(
+        &mut self,
+        id: StepId,
+        mut test: impl FnMut(&mut Self) -> Result<Scalar, RunError>,
+        mut body: impl FnMut(&mut Self) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
         let limit = self.session.limits.iterations;
         let mut iterations = 0;
         loop {
             self.poll()?;
-            self.step(before)?;
-            if self.test(id).bits == 0 {
+            if test(self)?.bits == 0 {
                 return Ok(());
             }
             if iterations == limit {
@@ -233,16 +268,15 @@ impl ProgramWalk<'_, '_> {
             }
             iterations += 1;
             self.count(id)?;
-            self.step(body)?;
+            body(self)?;
         }
     }
 
-    fn effect(&mut self, id: StepId, effect: &Effect) -> Result<(), RunError> {
+    pub(crate) fn effect(&mut self, id: StepId, effect: &Effect) -> Result<(), RunError> {
         match effect {
             Effect::Print { label, value } => {
                 self.load_buffer(id);
-                // An empty view has no part from which to take its type, and no byte that depends on it.
-                let ty = self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty);
+                let ty = self.printed_type(id);
                 self.host.print(label, ty, &value.shape(), &self.buffer);
                 Ok(())
             }
@@ -255,13 +289,21 @@ impl ProgramWalk<'_, '_> {
                 let error = || RunError::Abort { message: message.clone(), span: self.span(id) };
                 if yes { Err(error()) } else { Ok(()) }
             }
-            Effect::Read { stream, .. } => {
+            Effect::Seek { stream, .. } => self.seek(id, *stream),
+            Effect::Read { stream, .. } if self.graph.streams[*stream].rows.is_some() => {
                 let runs = &self.step_runs.runs[id];
-                self.buffer.clear();
-                self.buffer.resize(self.bytes(runs), 0);
-                self.host.read(*stream, &mut self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
-                tidy(self.graph.streams[*stream].ty, &mut self.buffer);
-                write_runs(self.store, self.graph, runs, &self.buffer);
+                write_runs(self.store, self.graph, runs, self.remotes.row(*stream, self.replica));
+                self.packet(id);
+                Ok(())
+            }
+            Effect::Write { stream, .. } if self.graph.streams[*stream].rows.is_some() => {
+                self.load_buffer(id);
+                self.remotes.set_row(*stream, self.replica, &self.buffer);
+                self.packet(id);
+                Ok(())
+            }
+            Effect::Read { stream, .. } => {
+                self.read_packet(id, *stream)?;
                 self.packet(id);
                 Ok(())
             }
@@ -288,8 +330,51 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
+    /// Selects a row of a remote buffer.
+    fn seek(&mut self, id: StepId, stream: StreamId) -> Result<(), RunError> {
+        let row = self.scalar(id).as_int().unwrap_or(0);
+        if self.remotes.select(stream, self.replica, row) {
+            return Ok(());
+        }
+        let decl = &self.graph.streams[stream];
+        let (name, rows) = (decl.name.clone(), decl.rows.unwrap_or(0));
+        Err(RunError::Row { name, row: row as i64, rows, span: self.span(id) })
+    }
+
+    /// Reads a packet into the buffer and the view of a step.
+    pub(crate) fn read_packet(&mut self, id: StepId, stream: StreamId) -> Result<(), RunError> {
+        let runs = &self.step_runs.runs[id];
+        self.buffer.clear();
+        self.buffer.resize(self.bytes(runs), 0);
+        self.host.read(stream, &mut self.buffer).map_err(|e| self.stream_error(id, stream, e))?;
+        tidy(self.graph.streams[stream].ty, &mut self.buffer);
+        self.write_buffer(id);
+        Ok(())
+    }
+
+    /// Writes the buffer to the view of a step.
+    pub(crate) fn write_buffer(&mut self, id: StepId) {
+        write_runs(self.store, self.graph, &self.step_runs.runs[id], &self.buffer);
+    }
+
+    /// Returns the type of the elements that a step prints. An empty view has no part from which to take it, and no
+    /// byte that depends on it.
+    pub(crate) fn printed_type(&self, id: StepId) -> ElemType {
+        self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty)
+    }
+
+    /// Returns the supersteps and iterations so far.
+    pub(crate) fn counters(&self) -> (u64, u64) {
+        (self.report.supersteps, self.iterations)
+    }
+
+    /// Goes back to other numbers of supersteps and iterations.
+    pub(crate) fn set_counters(&mut self, (supersteps, iterations): (u64, u64)) {
+        (self.report.supersteps, self.iterations) = (supersteps, iterations);
+    }
+
     /// Reads the view of a step into the buffer.
-    fn load_buffer(&mut self, id: StepId) {
+    pub(crate) fn load_buffer(&mut self, id: StepId) {
         let runs = &self.step_runs.runs[id];
         self.buffer.clear();
         self.buffer.resize(self.bytes(runs), 0);
@@ -301,21 +386,21 @@ impl ProgramWalk<'_, '_> {
     }
 
     /// Returns the value that a `while`, `if` or `switch` tests.
-    fn test(&mut self, id: StepId) -> Scalar {
+    pub(crate) fn test(&mut self, id: StepId) -> Scalar {
         if let Some(trace) = &mut self.trace {
             trace.tested(id);
         }
         self.scalar(id)
     }
 
-    fn packet(&mut self, id: StepId) {
+    pub(crate) fn packet(&mut self, id: StepId) {
         if let Some(trace) = &mut self.trace {
             trace.packet(id);
         }
     }
 
     /// Returns the value of a step's rank-0 view.
-    fn scalar(&self, id: StepId) -> Scalar {
+    pub(crate) fn scalar(&self, id: StepId) -> Scalar {
         let runs = &self.step_runs.runs[id];
         match runs.first() {
             Some(run) => read_scalar(self.store, self.graph.vars[run.var].ty, runs),
@@ -323,16 +408,16 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
-    fn superstep_done(&mut self) {
+    pub(crate) fn superstep_done(&mut self) {
         self.report.supersteps += 1;
         self.host.progress(self.report.supersteps.min(self.total), self.total);
     }
 
-    fn poll(&self) -> Result<(), RunError> {
+    pub(crate) fn poll(&self) -> Result<(), RunError> {
         if self.session.cancel.is_cancelled() { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
-    fn span(&self, id: StepId) -> Span {
+    pub(crate) fn span(&self, id: StepId) -> Span {
         self.graph.origins.span(self.graph.steps[id].origin)
     }
 
@@ -353,7 +438,7 @@ impl ProgramWalk<'_, '_> {
         Some(map.at(&self.graph.families[family].domain, instance))
     }
 
-    fn stream_error(&self, id: StepId, stream: StreamId, error: StreamError) -> RunError {
+    pub(crate) fn stream_error(&self, id: StepId, stream: StreamId, error: StreamError) -> RunError {
         let (decl, span) = (&self.graph.streams[stream], self.span(id));
         let (name, declared) = (decl.name.clone(), self.graph.origins.span(decl.origin));
         match error {
@@ -361,4 +446,11 @@ impl ProgramWalk<'_, '_> {
             StreamError::Failed(message) => RunError::Stream { stream: name, message, span },
         }
     }
+}
+
+/// Returns the step of the first case whose keys contain a value, or else the default.
+pub(crate) fn case(cases: &[(Vec<(i64, i64)>, StepId)], default: StepId, value: Scalar) -> StepId {
+    let value = value.as_int();
+    let holds = |&(lo, hi): &(i64, i64)| value.is_some_and(|v| lo as i128 <= v && v <= hi as i128);
+    cases.iter().find(|(keys, _)| keys.iter().any(holds)).map_or(default, |c| c.1)
 }

@@ -85,7 +85,10 @@ fn reads(graph: &Graph, kind: &StepKind, f: &mut dyn FnMut(VarId)) {
         }
         StepKind::If { cond: v, .. } | StepKind::While { cond: v, .. } | StepKind::Switch { on: v, .. } => view(v),
         StepKind::Effect(
-            Effect::Print { value: v, .. } | Effect::Write { from: v, .. } | Effect::Abort { when: Some(v), .. },
+            Effect::Print { value: v, .. }
+            | Effect::Write { from: v, .. }
+            | Effect::Seek { row: v, .. }
+            | Effect::Abort { when: Some(v), .. },
         ) => view(v),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! The memory of tiles, summed from the layout.
 
 use crate::profile::{Category, Kept, Memory, TileMemory};
-use girder_ir::graph::Graph;
+use girder_ir::graph::{Graph, Stream};
 use girder_ir::layout::{Content, Layout, MemoryBlock};
 use girder_machine::Machine;
 use std::cmp::Reverse;
@@ -42,6 +42,8 @@ pub(crate) fn summarise(graph: &Graph, layout: &Layout, machine: &Machine, kept:
         categories,
         fullest,
         kept,
+        remote: graph.streams.values().map(Stream::remote_bytes).fold(0, u64::saturating_add),
+        beside: machine.streaming.bytes.saturating_mul(u64::from(machine.ipus)),
     }
 }
 

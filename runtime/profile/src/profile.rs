@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
 /// The profile of one run, of one program or of several programs in sequence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Profile {
@@ -9,6 +13,9 @@ pub struct Profile {
     pub target: String,
     /// The number of its IPUs.
     pub ipus: u32,
+    /// The number of replicas, each with so many IPUs. The figures are those of one replica.
+    #[serde(skip_serializing_if = "is_one")]
+    pub replicas: u32,
     /// The number of tiles of each IPU.
     pub tiles_per_ipu: u32,
     /// Its clock in Hz.
@@ -153,6 +160,10 @@ pub struct Memory {
     pub fullest: Vec<TileMemory>,
     /// What is kept for reverse programs.
     pub kept: Kept,
+    /// The bytes of remote buffers of a replica.
+    pub remote: u64,
+    /// The bytes beside the tiles of a replica, for remote buffers.
+    pub beside: u64,
 }
 
 /// What is kept for reverse programs: the values that other steps write and those of a reverse program read.

@@ -2,6 +2,8 @@
 //!
 //! A step whose words cross between IPUs begins on all of them when the last has arrived. Any other step begins on each
 //! IPU when that is free. A row of the profile sums, over executions, the parts of the IPU that takes longest.
+//!
+//! The clocks are those of one replica. Between two steps in which replicas meet, the one counts that takes longest.
 
 use crate::estimate::Known;
 use crate::memory;
@@ -30,6 +32,17 @@ pub struct Profiler<'a> {
     pub(crate) sums: Sums,
     /// Steps that an estimate has followed; see the note in `estimate`.
     pub(crate) known: FxHashMap<StepId, Vec<Known>>,
+    /// What replicas have done since they met, while one of them is on its way.
+    apart: Option<Apart>,
+}
+
+/// What replicas that run one after the other add to the sums. All of them begin at the same time.
+struct Apart {
+    start: Start,
+    /// The sums when they met.
+    met: Sums,
+    /// What the one adds that takes longest so far.
+    longest: Option<Sums>,
 }
 
 /// The sums of one step so far.
@@ -72,7 +85,17 @@ impl<'a> Profiler<'a> {
             rows: BTreeMap::new(),
             supersteps: 0,
         };
-        Profiler { allocated, machine, timing, counted, sums, known: FxHashMap::default() }
+        Profiler { allocated, machine, timing, counted, sums, known: FxHashMap::default(), apart: None }
+    }
+
+    /// Takes note of the replica that has just ended its way.
+    fn ended(&mut self) -> Option<Apart> {
+        let mut apart = self.apart.take()?;
+        let added = self.sums.begin(&apart.start);
+        if apart.longest.as_ref().is_none_or(|longest| added.latest() > longest.latest()) {
+            apart.longest = Some(added);
+        }
+        Some(apart)
     }
 
     /// Returns the profile of the runs so far; `map` gives the lines of steps.
@@ -91,6 +114,7 @@ impl<'a> Profiler<'a> {
         let mut profile = Profile {
             target: self.machine.name.clone(),
             ipus: self.machine.ipus,
+            replicas: self.machine.partition.replicas,
             tiles_per_ipu: self.machine.chip.tiles,
             clock_hz: self.machine.chip.clock_hz,
             cycles,
@@ -172,7 +196,7 @@ impl<'a> Profiler<'a> {
 
     fn name(&self, id: StepId) -> (String, StepKind) {
         let graph = &self.allocated;
-        let stream = |s| format!("stream {}", graph.streams[s].name);
+        let stream = |s: StreamId| graph.streams[s].title();
         match &graph.steps[id].kind {
             ProgramStep::Execute(set) => (graph.sets[*set].name.to_string(), StepKind::Compute),
             ProgramStep::Copy(copy) => (graph.copies[*copy].name.to_string(), StepKind::Copy),
@@ -371,6 +395,23 @@ impl Trace for Profiler<'_> {
 
     fn synced(&mut self, step: StepId) {
         self.sums.took(step, &self.timing.sync);
+    }
+
+    fn replica(&mut self) {
+        let apart = self.ended().unwrap_or_else(|| {
+            let start = self.sums.start();
+            let met = self.sums.begin(&start);
+            Apart { start, met, longest: None }
+        });
+        self.apart = Some(apart);
+    }
+
+    fn replicas_met(&mut self) {
+        let Some(apart) = self.ended() else { return };
+        self.sums = apart.met;
+        if let Some(longest) = &apart.longest {
+            self.sums.add(&apart.start, longest);
+        }
     }
 }
 

@@ -48,8 +48,10 @@ impl Profile {
         }
         let cycles = grouped(self.cycles);
         let clock = self.clock_hz / 1e9;
+        let replicas =
+            if self.replicas > 1 { format!(" for each of {} replicas", self.replicas) } else { String::new() };
         format!(
-            "{cycles} cycles = {} on {} ({} tiles, {clock:.2} GHz), supersteps: {}\n\n",
+            "{cycles} cycles = {} on {} ({} tiles{replicas}, {clock:.2} GHz), supersteps: {}\n\n",
             time(self.seconds),
             self.target,
             grouped(tiles),
@@ -92,8 +94,9 @@ impl Profile {
     /// Returns the bytes moved.
     fn words(&self) -> String {
         let mut out = format!("\nexchanged {} inside IPUs", bytes(self.total.bytes_inside));
-        if self.ipus > 1 {
-            out += &format!(", {} between IPUs", bytes(self.total.bytes_between));
+        let between = if self.replicas > 1 { "IPUs and replicas" } else { "IPUs" };
+        if self.ipus > 1 || self.replicas > 1 {
+            out += &format!(", {} between {between}", bytes(self.total.bytes_between));
         }
         out + "\n"
     }
@@ -113,7 +116,11 @@ impl Profile {
         }
         out += &aligned(&rows);
         let fullest = m.fullest.iter().map(|t| format!("{} ({})", t.tile, bytes(t.bytes as u64)));
-        out + &format!("  fullest tiles: {}\n", fullest.collect::<Vec<_>>().join(", "))
+        out += &format!("  fullest tiles: {}\n", fullest.collect::<Vec<_>>().join(", "));
+        if m.remote > 0 {
+            out += &format!("  beside the tiles: {} of {}, in remote buffers\n", bytes(m.remote), bytes(m.beside));
+        }
+        out
     }
 }
 
@@ -292,6 +299,9 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("exchange", _, Some(s), _) if s > 1.1 => format!("; its schedule takes {s:.2} of the bound"),
         ("exchange", _, Some(_), _) => {
             "; its schedule is at the bound: fewer words, or inputs nearer to their users".to_string()
+        }
+        ("the host", ..) if step.name.starts_with("remote ") => {
+            "; larger rows share the latency of the memory beside the tiles, which is slower than theirs".to_string()
         }
         ("the host", ..) => {
             "; streams `with (ahead: 2)` do not wait for its answers, and fewer, larger packets share them".to_string()

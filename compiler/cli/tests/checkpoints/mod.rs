@@ -60,6 +60,44 @@ fn a_run_continues_from_its_checkpoint() {
 
 /// Another layer in another `let` renames nothing.
 #[test]
+fn remote_buffers_are_kept_like_variables() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "rows.gir",
+        "//! girder: --target small-4
+        remote rows: i32[3, 2];
+        var k: i32;
+        program main() {
+            print(\"row\", read(rows[k]));
+            rows[k] <- read(rows[k]) + k + 1 + replica_index;
+            k += 1;
+        }
+        program first() { k <- 0; }
+        program second() { k <- 1; }",
+    );
+    let run = |line: &str| {
+        let done = directory.line(&format!("girder run rows.gir {line}"));
+        assert_eq!(done.code, 0, "{line}: {}", done.errors);
+        done.output
+    };
+    for file in ["a.npz", "a.safetensors"] {
+        run(&format!("main main --save {file} --get rows=rows.npy"));
+        let rows = arrays::read(&directory.path("rows.npy"), None).expect("all rows");
+        assert_eq!((&rows.shape[..], rows.ty), (&[3, 2][..], ElemType::I32));
+        let elements: Vec<u8> = [1i32, 1, 2, 2, 0, 0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        assert_eq!(rows.bytes[..], elements[..]);
+        assert_eq!(run(&format!("first main --load {file} --get rows")), "row [1, 1]\nrows [[2, 2], [2, 2], [0, 0]]\n");
+        assert_eq!(run("second main --set rows=rows.npy"), "row [2, 2]\n");
+    }
+    let each = run("main main --replicas 2 --save each.npz --get rows");
+    assert!(each.ends_with("rows [[[1, 1], [2, 2], [0, 0]], [[2, 2], [3, 3], [0, 0]]]\n"), "{each}");
+    assert_eq!(run("second main --replicas 2 --load each.npz"), "row [[2, 2], [3, 3]]\n");
+    run("main --get k=k.npy");
+    let wrong = directory.line("girder run rows.gir main --set rows=k.npy");
+    assert!(wrong.code != 0 && wrong.errors.contains("run::wrong_array"), "{}", wrong.errors);
+}
+
+#[test]
 fn differences_are_listed_all_at_once() {
     let directory = TestDirectory::new();
     directory.write("train.gir", TRAINING);

@@ -54,7 +54,7 @@ pub fn check(source: &str) {
         let second = girder::text::print(&again, &c.options.machine);
         same(&text, &second, to);
         same(&text, &formatted(&text), to);
-        assert_eq!(girder::text::target_of(&text).as_deref(), Some("small"));
+        assert_eq!(girder::text::target_of(&text), Some(("small".to_string(), 1)));
         for mode in [Mode::Interpret, Mode::Fast, Mode::Exact] {
             let (c, last) = read(&text, Stage::Allocated);
             assert_eq!(expected, run(c, last, mode), "{mode:?} from {to:?}\n{text}");

@@ -1,18 +1,21 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 45] = [
+pub const NAMES: [&str; 48] = [
     "tile",
     "ipu",
     "linear",
     "load",
     "bytes",
     "read",
+    "seek",
     "print",
     "abort",
     "sync",
     "undef",
     "copy",
+    "at_replica",
+    "uniform",
     "concat",
     "len",
     "zip",

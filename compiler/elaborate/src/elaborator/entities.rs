@@ -3,7 +3,7 @@
 //!
 //! Invariant: no two variables share a name; nor do two sets, or two programs.
 
-use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StreamId, VarId};
 use girder_ir::types::Scalar;
 use girder_typing::ModuleRef;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,6 +21,15 @@ pub enum Set {
 /// The identity of a program: the module, the name, and the arguments.
 pub type ProgramKey = (ModuleRef, SmolStr, String);
 
+/// What keeps its values from run to run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Persistent {
+    /// A variable.
+    Var(VarId),
+    /// A remote buffer.
+    Remote(StreamId),
+}
+
 /// Entities and their names.
 #[derive(Debug, Default)]
 pub struct Entities {
@@ -34,14 +43,16 @@ pub struct Entities {
     pub made_sets: FxHashMap<(ModuleRef, SmolStr), Set>,
     /// Programs with their arguments.
     pub made_programs: FxHashMap<ProgramKey, ProgramId>,
-    /// The persistent variables that were made since the item being evaluated began, in order.
-    pub persistent: Vec<VarId>,
+    /// What keeps its values from run to run and was made since the item being evaluated began, in order.
+    pub persistent: Vec<Persistent>,
     /// Names of calls that draw random numbers.
     pub sites: UniqueNames,
     /// Variables with drawn initial values whose names decide their sites.
     pub sites_by_name: FxHashSet<VarId>,
     /// Read-only scalars: equal ones are one variable.
     pub constants: FxHashMap<Scalar, VarId>,
+    /// The number of the replica.
+    pub replica_index: Option<VarId>,
     /// Temporaries that hold copies of rows selected at run time; they cannot be written.
     pub copies_of_rows: FxHashSet<VarId>,
 }

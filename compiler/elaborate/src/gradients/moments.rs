@@ -50,6 +50,8 @@ pub struct Recorder {
     /// The moments of steps that are computed again, and of reverse programs. What they overwrite is kept where it is
     /// needed, since no text can keep it.
     pub again: Vec<Range<Moment>>,
+    /// The moments of loops whose values are kept beside the tiles.
+    pub offloaded: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,

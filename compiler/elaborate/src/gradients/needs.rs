@@ -14,10 +14,11 @@ use super::formulas::Derivative;
 use super::moments::Write;
 use super::order::{Inside, Moment};
 use super::replay::Accesses;
+use super::stashes::Keeping;
 use super::state::{LoopContext, ReverseWalk};
 use super::tape::{Entry, EntryKind};
 use crate::elaborator::{Elaborator, Node, NodeKind};
-use crate::value::{Given, Tensor, Value};
+use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
@@ -26,7 +27,7 @@ use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Span};
 use girder_syntax::ast::BinaryOp;
 use girder_typing::ModuleRef;
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 use std::rc::Rc;
 
 impl Elaborator<'_> {
@@ -224,38 +225,14 @@ impl Elaborator<'_> {
             return Ok(row);
         }
         let rows: u64 = w.loops[..=k].iter().map(|l| l.count).product();
-        let mut shape = vec![rows];
-        shape.extend(t.view.shape());
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         let name = format_smolstr!("{}.kept", self.graph.vars[var].name);
         let maker = self.maker_of(w, &path, var, at).unwrap_or(self.graph.vars[var].origin);
-        let around = self.emission.replace_path(vec![]);
-        let stash = self.temporary(&name, t.ty, &shape, e.span);
-        self.emission.replace_path(around);
-        let stash = stash?;
-        self.recorder.stashes.extend(stash.view.vars());
-        let number = self.forward_number(w, k, e.span)?;
-        let given = |value: Value| Given { name: SmolStr::default(), value, span: e.span };
-        let put = vec![given(stash.clone().into()), given(number.into()), given(t.clone().into())];
-        let around = self.emission.replace_path(vec![name]);
-        let origin = self.emission.replace_origin(Some(maker));
-        let nodes = self.aside(|this| this.prelude_given("put_row", put, e.span));
-        self.emission.replace_origin(origin);
-        self.emission.replace_path(around);
-        self.splice(w.root, &path, at, nodes?);
-        let outer = w.loops[0].path.clone();
-        let before = w.loops[0].during.start;
-        let what = stash.view.clone().canonical();
-        let origin = self.origin_at(e.span);
-        let (kind, stage) = (NodeKind::Effect(Effect::Undef { what }), self.emission.stage());
-        let give_up = Node { kind, origin, at: before, reverse: true, stage };
-        self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
-        let number = self.reverse_number(w, k, e.span)?;
-        let depth = w.loops[k].depth;
-        let read = vec![given(stash.into()), given(number.into())];
-        let row = self.hoisted(depth, |this| this.untaped(|this| this.prelude_given("row", read, e.span)))?;
-        let Value::Tensor(row) = row else { return Err(Failed) };
-        let row = Tensor::clone(&row);
+        let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span };
+        let row = match self.is_offloaded(w, k) {
+            true => self.kept_beside(w, k, t, keeping)?,
+            false => self.kept_on_tiles(w, k, t, keeping)?,
+        };
         w.loops[k].rows.push((key, row.clone()));
         Ok(row)
     }
@@ -306,7 +283,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the number of the iteration in the forward loops up to `k`, counted as one.
-    fn forward_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
+    pub(super) fn forward_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
         if let Some(known) = &w.loops[k].forward {
             return Ok(known.clone());
         }
@@ -347,7 +324,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the same number in the reverse loops.
-    fn reverse_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
+    pub(super) fn reverse_number(&mut self, w: &mut ReverseWalk, k: usize, span: Span) -> Result<Tensor> {
         if let Some(known) = &w.loops[k].backward {
             return Ok(known.clone());
         }
@@ -371,7 +348,7 @@ impl Elaborator<'_> {
     }
 
     /// Emits steps of the forward program into a body of their own.
-    fn aside(&mut self, f: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Vec<Node>> {
+    pub(super) fn aside(&mut self, f: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Vec<Node>> {
         self.emission.open();
         let reverse = self.emission.replace_reverse(false);
         let done = self.untaped(f);
@@ -389,7 +366,7 @@ impl Elaborator<'_> {
     }
 
     /// Inserts steps into a body, before the first one at a moment or later.
-    fn splice(&mut self, root: usize, path: &[Inside], at: u32, mut nodes: Vec<Node>) {
+    pub(super) fn splice(&mut self, root: usize, path: &[Inside], at: u32, mut nodes: Vec<Node>) {
         nodes.iter_mut().for_each(|n| n.at = at);
         if let Some(body) = self.emission.body_at(root, path) {
             let position = body.nodes.partition_point(|n| n.at < at);

@@ -126,6 +126,12 @@ impl Elaborator<'_> {
         let last = self.emission.body_mut().and_then(|b| b.nodes.last()).map(|n| n.kind.clone());
         match last {
             Some(NodeKind::Execute(set)) => self.record_set(set, begin, span),
+            Some(NodeKind::Copy(copy)) if self.is_taping() && self.graph.copies[copy].crosses() => {
+                let families = &self.graph.copies[copy].families;
+                let reads = families.iter().flat_map(|f| &f.src.parts).map(|p| p.var).collect();
+                let writes = families.iter().flat_map(|f| &f.dst.parts).map(|p| p.var).collect();
+                self.record(begin, EntryKind::Opaque { what: What::Replicas, reads, writes }, span);
+            }
             Some(NodeKind::Copy(copy)) if self.is_taping() => {
                 for family in self.graph.copies[copy].families.clone() {
                     for i in 0..family.domain.count() {

@@ -159,6 +159,12 @@ impl Elaborator<'_> {
                 "the gradient of a `repeat`",
                 "a second derivative through a run-time loop is not supported: use a static `for`",
             ),
+            What::Replicas => (
+                "grad::no_rule",
+                "a copy between replicas",
+                "use a function of `collectives`, or put it into a function with a rule, \
+                 `grad f(x; y; dy) { return (x: …); }`",
+            ),
             What::Pipeline => (
                 "grad::pipeline",
                 "a `pipeline`",

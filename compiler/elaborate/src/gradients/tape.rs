@@ -145,6 +145,8 @@ pub enum What {
     ReverseLoop,
     /// A pipeline.
     Pipeline,
+    /// A copy between replicas.
+    Replicas,
 }
 
 /// A function of numbers.

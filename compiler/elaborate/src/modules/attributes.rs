@@ -30,12 +30,14 @@ pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
 /// Returns the error of an attribute that has no meaning on something.
 pub fn unknown_attribute(a: &ast::Attr, what: &str) -> Diagnostic {
     let name = a.name.name.as_str();
-    let written = ["pipelined", "cycles", "recompute"];
+    let written = ["pipelined", "cycles", "recompute", "offload"];
     let d = Diagnostic::error("names::unknown", a.name.span, format!("`{name}` is not an attribute of {what}"));
     d.help(match girder_source::closest(name, written.iter().copied()) {
         Some(near) if near != name && what == "a codelet" => format!("did you mean `{near}`?"),
         _ => {
-            "a codelet may have `pipelined` and `cycles(n)`; a `let`, a block or a `repeat` may have `recompute`".into()
+            "a codelet may have `pipelined` and `cycles(n)`; a `let`, a block or a `repeat` may have `recompute`, and \
+             a `repeat` also `offload`"
+                .into()
         }
     })
 }

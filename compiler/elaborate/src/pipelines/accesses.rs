@@ -142,6 +142,10 @@ impl Accesses {
                 self.streams.entry(*stream).or_insert(at);
                 self.read(from, at);
             }
+            Effect::Seek { stream, row } => {
+                self.streams.entry(*stream).or_insert(at);
+                self.read(row, at);
+            }
             Effect::Undef { what } => self.write(what, at),
             Effect::Print { value, .. } => {
                 self.read(value, at);
@@ -197,6 +201,7 @@ pub fn rename(graph: &mut Graph, nodes: &mut [Node], names: &FxHashMap<VarId, Va
                 | Effect::Read { into: v, .. }
                 | Effect::Write { from: v, .. }
                 | Effect::Undef { what: v }
+                | Effect::Seek { row: v, .. }
                 | Effect::Abort { when: Some(v), .. } => view(v),
                 Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync => {}
             },

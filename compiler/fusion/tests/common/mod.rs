@@ -42,7 +42,9 @@ pub fn programs(folder: &str) -> Vec<PathBuf> {
 pub fn machine(text: &str, default: &str) -> Machine {
     let words: Vec<&str> = text.split_whitespace().collect();
     let named = words.windows(2).find(|w| w[0] == "--target").map(|w| w[1]);
-    girder_machine::builtin(named.unwrap_or(default)).expect("a built-in machine")
+    let replicas = words.windows(2).find(|w| w[0] == "--replicas").and_then(|w| w[1].parse().ok());
+    let machine = girder_machine::builtin(named.unwrap_or(default)).expect("a built-in machine");
+    machine.replicated(replicas.unwrap_or(1)).expect("processors for all replicas")
 }
 
 /// Returns the arguments that the head of a program states.

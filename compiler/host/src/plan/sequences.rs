@@ -62,7 +62,12 @@ pub(super) fn sequences<'g>(
 ) -> Result<Vec<Sequence>, HostError> {
     let graph = hosted.graph;
     let accesses = Accesses::of(graph, hosted.layout, parts);
-    let is_superstep = |step: StepId| matches!(graph.steps[step].kind, StepKind::Execute(_) | StepKind::Copy(_));
+    // A copy between replicas divides sequences: all replicas have come to it before it starts.
+    let is_superstep = |step: StepId| match graph.steps[step].kind {
+        StepKind::Execute(_) => true,
+        StepKind::Copy(copy) => !graph.copies[copy].crosses(),
+        _ => false,
+    };
     let mut all = Vec::new();
     for step in graph.steps.values() {
         let StepKind::Seq(steps) = &step.kind else { continue };

@@ -72,12 +72,13 @@ impl SetParts {
         &self.of_set[set]
     }
 
-    /// Returns the units of a step, in order; none if it is no superstep.
+    /// Returns the units of a step, in order; none if it is no superstep, or one in which replicas exchange elements.
     pub fn of_step(&self, graph: &Graph, step: StepId) -> Vec<StepUnit> {
         match graph.steps[step].kind {
             StepKind::Execute(set) => {
                 self.of_set[set].iter().map(|&part| StepUnit { step, unit: Unit::Vertices(part) }).collect()
             }
+            StepKind::Copy(copy) if graph.copies[copy].crosses() => vec![],
             StepKind::Copy(copy) => vec![StepUnit { step, unit: Unit::Copy(copy) }],
             _ => vec![],
         }
@@ -118,6 +119,12 @@ impl Accesses {
             }
             let view = step.view().into_iter().flat_map(|v| &v.parts);
             view.for_each(|p| all.users[p.var].push(User::Step));
+            if let StepKind::Copy(copy) = step.kind
+                && units.is_empty()
+            {
+                let fields = graph.copies[copy].families.iter().flat_map(|f| [&f.dst, &f.src]);
+                fields.flat_map(|f| &f.parts).for_each(|p| all.users[p.var].push(User::Step));
+            }
         }
         all
     }

@@ -3,11 +3,12 @@
 use super::check::{Result, ensure, within};
 use super::{elements, tiles};
 use crate::codelet::Dir;
-use crate::family::{Const, CopyFamily, Family};
+use crate::family::{Const, CopyFamily, Family, ReplicaPair};
 use crate::graph::Graph;
 use crate::ids::FamilyId;
 use crate::types::ElemType;
 use cranelift_entity::EntityRef;
+use rustc_hash::FxHashSet;
 
 /// Checks all compute sets and copies.
 pub fn verify(graph: &Graph) -> Result {
@@ -26,7 +27,10 @@ pub fn verify(graph: &Graph) -> Result {
     }
     for copies in graph.copies.values() {
         for (k, family) in copies.families.iter().enumerate() {
-            copy(graph, family).map_err(within(format_args!("copy {k} of `{}`", copies.name)))?;
+            let kind = family.source.pairs().is_some() == copies.crosses();
+            let checked = ensure(kind, || "stays in its replica, but others of the set do not".into());
+            let checked = checked.and_then(|()| copy(graph, family));
+            checked.map_err(within(format_args!("copy {k} of `{}`", copies.name)))?;
         }
     }
     Ok(())
@@ -76,5 +80,11 @@ fn copy(graph: &Graph, family: &CopyFamily) -> Result {
     ensure(dst == src, || "source and destination differ in type".into())?;
     ensure(family.dst.shape() == family.src.shape(), || "source and destination differ in shape".into())?;
     elements::writable(graph, family.dst.parts.iter().map(|p| p.var))?;
+    if let Some(pairs) = family.source.pairs() {
+        let exist = |p: &ReplicaPair| p.receiver.max(p.sender) < graph.replicas;
+        ensure(!pairs.is_empty() && pairs.iter().all(exist), || "names replicas that do not exist".into())?;
+        let mut receivers = FxHashSet::default();
+        ensure(pairs.iter().all(|p| receivers.insert(p.receiver)), || "a replica receives twice".into())?;
+    }
     ensure(family.dst.is_injective(&family.domain), || "writes an element twice".into())
 }

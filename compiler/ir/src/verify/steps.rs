@@ -90,6 +90,11 @@ fn verify_effect(graph: &Graph, effect: &Effect) -> Result {
             elements::writable(graph, what.vars().into_iter())?;
             ensure(!what.has_aliases(), || "an element is named twice".into())
         }
+        Effect::Seek { stream, row } => {
+            let remote = graph.streams.get(*stream).is_some_and(|s| s.rows.is_some());
+            ensure(remote, || "selects a row of what is no remote buffer".into())?;
+            scalar(graph, row, |t| t == ElemType::I32)
+        }
         Effect::PrintText { .. } | Effect::Sync => Ok(()),
     }
 }
@@ -97,7 +102,7 @@ fn verify_effect(graph: &Graph, effect: &Effect) -> Result {
 fn packet(graph: &Graph, id: StreamId, view: &View, input: bool) -> Result {
     let stream = graph.streams.get(id).ok_or_else(|| format!("there is no {id}"))?;
     let ty = elements::view(graph, view)?;
-    ensure(stream.input == input, || format!("the wrong way of `{}`", stream.name))?;
+    ensure(stream.input == input || stream.rows.is_some(), || format!("the wrong way of `{}`", stream.name))?;
     let fits = view.shape() == stream.shape && ty.is_none_or(|t| t == stream.ty);
     ensure(fits, || format!("not a packet of `{}`", stream.name))
 }

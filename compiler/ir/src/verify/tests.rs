@@ -2,7 +2,7 @@
 
 use super::verify_graph;
 use crate::codelet::{Codelet, DimDecl, Dir, FieldDecl};
-use crate::family::{Const, CopyFamily, Domain, Family, Field, Offset, TileMap};
+use crate::family::{Const, CopyFamily, CopySource, Domain, Family, Field, Offset, TileMap};
 use crate::graph::{ComputeSet, CopySet, Graph, Init, Stream, Var, VarClass};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, FieldId, ProgramId, StepId, StreamId, VarId};
 use crate::placement::Mapping;
@@ -77,7 +77,13 @@ fn graph() -> Graph {
         statements: None,
     });
     graph.sets[set].families.push(family);
-    let copy = CopyFamily { domain: domain.clone(), dst: field(0, x), src: field(0, y), origin: origin() };
+    let copy = CopyFamily {
+        domain: domain.clone(),
+        dst: field(0, x),
+        src: field(0, y),
+        source: CopySource::Own,
+        origin: origin(),
+    };
     let copy = graph.copies.push(CopySet { name: "main.back".into(), families: vec![copy], origin: origin() });
     let shape = [10].as_slice().into();
     let stream = Stream {
@@ -88,6 +94,8 @@ fn graph() -> Graph {
         wrap: false,
         shuffle: None,
         ahead: 0,
+        same: false,
+        rows: None,
         origin: origin(),
     };
     let stream = graph.streams.push(stream);

@@ -208,7 +208,9 @@ impl<'a> List<'a> {
     fn steps(&mut self, liveness: &Liveness, instances: &Instances) {
         let steps = steps_by_work(self.input);
         let sets: Vec<ComputeSetId> = self.input.sets.keys().collect();
-        let needs = par_map_slice(&sets, |&set| (self.stacks(set, instances), buffers(&self.input.plan.sets[set])));
+        let needs = par_map_slice(&sets, |&set| {
+            (self.stacks(set, instances), buffers(&self.input.plan.sets[set], self.machine))
+        });
         for (set, (stack, buffers)) in sets.into_iter().zip(needs) {
             let live = liveness.hull(steps.sets[set].iter().copied()).unwrap_or(0..0);
             self.add(Content::Stack(set), Some(live.clone()), stack);
@@ -218,7 +220,7 @@ impl<'a> List<'a> {
         }
         for copy in self.input.copies.keys() {
             let live = liveness.hull(steps.copies[copy].iter().copied()).unwrap_or(0..0);
-            for (n, spread) in (0..).zip(buffers(&self.input.plan.copies[copy])) {
+            for (n, spread) in (0..).zip(buffers(&self.input.plan.copies[copy], self.machine)) {
                 self.add(Content::CopyBuffer(copy, n), Some(live.clone()), spread);
             }
         }
@@ -267,13 +269,13 @@ fn hull(a: Range<u32>, b: Range<u32>) -> Range<u32> {
 }
 
 /// Returns the bytes of each tile's first, second, … buffer of a step.
-fn buffers(plan: &StepPlan) -> Vec<Spread> {
+fn buffers(plan: &StepPlan, machine: &Machine) -> Vec<Spread> {
     let mut by_rank: Vec<Vec<(u32, u64)>> = vec![];
-    for (buffer, rank) in plan.buffers.iter().zip(plan.buffer_ranks()) {
+    for (buffer, rank) in plan.buffers.iter().zip(plan.buffer_ranks(machine.tiles())) {
         if by_rank.len() <= rank as usize {
             by_rank.push(vec![]);
         }
-        by_rank[rank as usize].push((buffer.tile, buffer.bytes as u64));
+        by_rank[rank as usize].push((buffer.tile % machine.tiles(), buffer.bytes as u64));
     }
     by_rank.into_iter().map(Spread::of_tiles).collect()
 }

@@ -104,7 +104,8 @@ fn each(
     mut f: impl FnMut(u32, (Content, i64), Option<Content>) -> bool,
 ) {
     let family = &input.families[id];
-    let ranks = ranks.0.entry(family.set).or_insert_with(|| input.plan.sets[family.set].buffer_ranks());
+    // The buffers of a compute set are on the replica's own tiles.
+    let ranks = ranks.0.entry(family.set).or_insert_with(|| input.plan.sets[family.set].buffer_ranks(u32::MAX));
     let place = |field: FieldId| {
         let k = family.fields.iter().position(|f| f.field == field)?;
         let part = family.fields[k].parts.first().filter(|_| !family.fields[k].is_empty())?;

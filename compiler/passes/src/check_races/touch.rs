@@ -5,6 +5,7 @@
 use crate::footprint::Footprint;
 use crate::steps::steps_of;
 use girder_ir::codelet::Dir;
+use girder_ir::family::CopyFamily;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, ProgramId, StepId};
 use girder_ir::program::{Effect, StepKind};
@@ -70,6 +71,31 @@ pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
     touches
 }
 
+/// Returns the touches of a copy in each replica. Replicas that send and receive the same are listed once.
+pub(super) fn of_copy_by_replica(graph: &Graph, copy: CopyId) -> Vec<Vec<Touch>> {
+    let families = &graph.copies[copy].families;
+    let mut roles: Vec<Vec<(bool, bool)>> = vec![];
+    for replica in 0..graph.replicas {
+        let role = |f: &CopyFamily| {
+            let pairs = f.source.pairs().map_or(&[][..], |pairs| pairs);
+            (pairs.iter().any(|p| p.receiver == replica), pairs.iter().any(|p| p.sender == replica))
+        };
+        let of_replica = families.iter().map(role).collect();
+        if !roles.contains(&of_replica) {
+            roles.push(of_replica);
+        }
+    }
+    let of_role = |role: Vec<(bool, bool)>| {
+        let has_part = |touch: &Touch| match touch.who {
+            Who::CopyTo(_, i) => role[i].0,
+            Who::CopyFrom(_, i) => role[i].1,
+            _ => false,
+        };
+        of_copy(graph, copy).into_iter().filter(has_part).collect()
+    };
+    roles.into_iter().map(of_role).collect()
+}
+
 /// Returns the touches of branches, including those of called programs.
 pub(super) fn of_branches(graph: &Graph, branches: &[StepId]) -> Vec<Touch> {
     let of = |(branch, &root): (usize, &StepId)| {
@@ -95,7 +121,7 @@ fn of_tree(graph: &Graph, root: StepId) -> Vec<Touch> {
                 StepKind::While { cond, .. } | StepKind::If { cond, .. } => view(cond, false),
                 StepKind::Switch { on, .. } => view(on, false),
                 StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => view(into, true),
-                StepKind::Effect(Effect::Write { from, .. }) => view(from, false),
+                StepKind::Effect(Effect::Write { from, .. } | Effect::Seek { row: from, .. }) => view(from, false),
                 StepKind::Effect(Effect::Print { value, .. }) => view(value, false),
                 StepKind::Effect(Effect::Abort { when: Some(when), .. }) => view(when, false),
                 StepKind::Repeat { index: Some((index, ..)), .. } => {

@@ -63,7 +63,10 @@ impl Leaves {
             let mut leaf = Leaf::default();
             for family in &copy.families {
                 leaf.reads.extend(Footprint::of_field(&family.domain, &family.src));
-                leaf.writes.extend(Footprint::of_field(&family.domain, &family.dst));
+                // Replicas that receive nothing keep their elements.
+                if family.source.writes_all(graph.replicas) {
+                    leaf.writes.extend(Footprint::of_field(&family.domain, &family.dst));
+                }
             }
             leaves.list.push(leaf);
         }
@@ -126,7 +129,7 @@ impl Leaf {
             }
             StepKind::Effect(Effect::Print { value, .. }) => reads(value),
             StepKind::Effect(Effect::Abort { when: Some(when), .. }) => reads(when),
-            StepKind::Effect(Effect::Write { from, .. }) => reads(from),
+            StepKind::Effect(Effect::Write { from, .. } | Effect::Seek { row: from, .. }) => reads(from),
             StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => {
                 Leaf { reads: vec![], writes: Footprint::of_view(into) }
             }

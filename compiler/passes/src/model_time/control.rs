@@ -38,6 +38,24 @@ pub(super) fn packet_time(
     StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
 }
 
+/// Returns the time of a row of a remote buffer that is read into, or written from, a view. Its words take a sync and
+/// an exchange on the tiles; each processor moves its own to or from its memory beside the tiles.
+pub(super) fn row_time(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> StepTime {
+    let mut ipus: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (tile, bytes) in bytes_by_tile(graph, placement, view) {
+        let (fullest, all) = ipus.entry(machine.ipu_of(tile)).or_default();
+        (*fullest, *all) = ((*fullest).max(bytes), *all + bytes);
+    }
+    let sync = machine.sync_cycles(ipus.keys().copied());
+    let time = |(ipu, (fullest, all)): (u32, (u64, u64))| {
+        let exchange = superstep::row_exchange_cycles(machine, fullest);
+        let host = superstep::streaming_cycles(machine, all);
+        (ipu, IpuTime { sync, exchange, host, ..IpuTime::default() })
+    };
+    let ipus: Vec<_> = ipus.into_iter().map(time).collect();
+    StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
+}
+
 /// Returns the cycles that the host takes for a packet of a view.
 pub(super) fn packet_host_cycles(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> u64 {
     superstep::packet_host_cycles(machine, bytes_by_tile(graph, placement, view).values().sum())

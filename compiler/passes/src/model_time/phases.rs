@@ -7,8 +7,9 @@
 //! `girder_ir::schedule`). A tile receives at the rate of pairs the words that its partner also receives, and sends at
 //! that rate the words that go only to whole pairs. Two partners together send over no more than their two ports.
 
+use crate::replica_traffic::{PairLists, ReplicaTraffic};
 use crate::superstep::{self, Rate, WORD_BYTES};
-use girder_ir::plan::{LocalCopy, Phase, StepPlan};
+use girder_ir::plan::{Loc, LocalCopy, Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, StepSchedule};
 use girder_ir::timing::{IpuTime, StepTime};
 use girder_machine::{Copying, Machine};
@@ -44,6 +45,32 @@ pub(super) fn step_time(machine: &Machine, plan: &StepPlan, schedule: &StepSched
     }
     time.ipus = ipus.into_iter().collect();
     time
+}
+
+/// Returns the time of a copy between replicas, which all of them take. All processors that take part sync.
+pub(super) fn between_replicas(
+    machine: &Machine,
+    plan: &StepPlan,
+    schedule: &StepSchedule,
+    lists: &PairLists,
+) -> StepTime {
+    let traffic = ReplicaTraffic::of(plan, lists, machine);
+    let sync = machine.whole().sync_cycles(traffic.zone.iter().copied());
+    let exchange = u64::from(schedule.before.link_cycles);
+    let part = IpuTime { sync, exchange, ..IpuTime::default() };
+    let mut ipus: BTreeMap<u32, IpuTime> = traffic.ipus.iter().map(|&ipu| (ipu, part)).collect();
+    let own = |copies: &[LocalCopy]| -> Vec<LocalCopy> {
+        let on_replica =
+            |c: &LocalCopy| LocalCopy { from: Loc { tile: c.from.tile % machine.tiles(), ..c.from }, ..*c };
+        copies.iter().map(on_replica).collect()
+    };
+    for (ipu, cycles) in arrange(machine, &own(&plan.before.before), &machine.arrange.before) {
+        ipus.entry(ipu).or_default().pre_arrange += cycles;
+    }
+    for (ipu, cycles) in arrange(machine, &own(&plan.before.after), &machine.arrange.after) {
+        ipus.entry(ipu).or_default().post_arrange += cycles;
+    }
+    StepTime { ipus: ipus.into_iter().collect(), joined: true, bytes_between: traffic.bytes, ..StepTime::default() }
 }
 
 /// The sums over the transfers of a phase.

@@ -111,6 +111,8 @@ fn a_graph_is_the_target_after_each_of_its_passes() {
         resume(at, merged, Stage::Placed, cx).unwrap();
         cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
     });
-    let passes = ["promote-temporaries", "remove-dead-steps", "fuse-elementwise", "merge-compute-sets", "merge-copies"];
+    let first = "check-replicas";
+    let passes =
+        [first, "promote-temporaries", "remove-dead-steps", "fuse-elementwise", "merge-compute-sets", "merge-copies"];
     assert_eq!(names, [&passes[..], &passes[..], &["place-tiles"]].concat());
 }

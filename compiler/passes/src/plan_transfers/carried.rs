@@ -34,6 +34,7 @@ pub(super) fn carried(scene: &Scene) -> SecondaryMap<ComputeSetId, Option<CopyId
             if let (&StepKind::Copy(copy), &StepKind::Execute(set)) =
                 (&graph.steps[pair[0]].kind, &graph.steps[pair[1]].kind)
                 && (copies[copy], sets[set]) == (1, 1)
+                && !graph.copies[copy].crosses()
                 && are_independent(graph, copy, set, scene.cancel)
                 && share_an_ipu(scene, copy, set)
             {

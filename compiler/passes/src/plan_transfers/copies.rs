@@ -1,4 +1,9 @@
 //! The plan of a copy, on its own or as a part of the compute set that carries it.
+//!
+//! # Note: Replicas
+//! A copy between replicas has one plan for all pairs of them, because what travels is the same. In it, tiles from 0 on
+//! are those of the replica that sends. The tiles of the one that receives follow them, once for each list of pairs
+//! (see [`StepPlan`]).
 
 use super::buffers::{Buffers, PlanError};
 use super::moves::Moves;
@@ -24,7 +29,16 @@ pub(super) fn add_copy(
     router: &mut Router,
     buffers: &mut Buffers,
 ) -> std::result::Result<(), PlanError> {
+    let lists = copy.pair_lists();
     for family in &copy.families {
+        let first = match family.source.pairs() {
+            None => 0,
+            Some(pairs) => {
+                let k = lists.iter().position(|list| list == pairs).unwrap_or(0) as u32;
+                let first = scene.machine.tiles().checked_mul(k + 1).ok_or(PlanError::TooMany)?;
+                first.checked_add(scene.machine.tiles()).map(|_| first).ok_or(PlanError::TooMany)?
+            }
+        };
         for instance in 0..family.domain.count() {
             if scene.is_cancelled() {
                 return Ok(());
@@ -33,6 +47,7 @@ pub(super) fn add_copy(
                 scene,
                 &family.dst.view(&family.domain, instance),
                 &family.src.view(&family.domain, instance),
+                first,
             )?;
             for (slot, &m) in moves.list.iter().enumerate() {
                 router.add(slot, m, Pad::Neither, buffers)?;

@@ -82,8 +82,9 @@ impl Moves {
         Ok(())
     }
 
-    /// Collects the moves of an elementwise copy. Elements that stay make none.
-    pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View) -> Result<(), PlanError> {
+    /// Collects the moves of an elementwise copy. The tiles that receive are counted from `first`; if that is 0,
+    /// elements that stay make no move.
+    pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View, first: u32) -> Result<(), PlanError> {
         self.clear();
         let (mut hint_d, mut hint_s) = (RunHint::default(), RunHint::default());
         for run in copy_runs(dst, src) {
@@ -92,6 +93,7 @@ impl Moves {
             let steps = (run.src_stride * bytes as i64, run.dst_stride * bytes as i64);
             split(homes.0, run.dst_start, run.dst_stride, run.len, &mut hint_d, |k, n, d, _| {
                 let to = d.loc(run.dst_var, bytes);
+                let to = Loc { tile: first + to.tile, ..to };
                 let start = (run.src_start as i64 + k as i64 * run.src_stride) as u64;
                 split(homes.1, start, run.src_stride, n, &mut hint_s, |k, n, s, _| {
                     let from = s.loc(run.src_var, bytes);

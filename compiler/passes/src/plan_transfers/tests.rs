@@ -6,7 +6,7 @@ mod random;
 
 use super::*;
 use girder_ir::codelet::*;
-use girder_ir::family::{CopyFamily, Domain, Family, Field, TileMap};
+use girder_ir::family::{CopyFamily, CopySource, Domain, Family, Field, TileMap};
 use girder_ir::graph::CopySet;
 use girder_ir::graph::{ComputeSet, Var, VarClass};
 use girder_ir::ids::*;
@@ -99,7 +99,13 @@ impl Build {
 
     fn copy(&mut self, dst: &View, src: &View) {
         let field = |view| Field::uniform(FieldId::from_u32(0), view);
-        let family = CopyFamily { domain: Domain::default(), dst: field(dst), src: field(src), origin: self.origin };
+        let family = CopyFamily {
+            domain: Domain::default(),
+            dst: field(dst),
+            src: field(src),
+            source: CopySource::Own,
+            origin: self.origin,
+        };
         self.graph.copies.push(CopySet { name: "copy".into(), families: vec![family], origin: self.origin });
     }
 

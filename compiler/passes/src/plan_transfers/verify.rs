@@ -12,6 +12,7 @@ mod block;
 mod carried;
 mod fields;
 mod memory;
+mod replicas;
 mod tokens;
 
 use fields::{FieldSite, sites};
@@ -61,21 +62,28 @@ fn check_copy(
         let empty = *steps == StepPlan::default();
         return if empty { Ok(()) } else { Err("what a compute set carries moves".into()) };
     }
+    if race_free.copies[id].crosses() {
+        return replicas::check(race_free, tokens, steps, id);
+    }
     let mut expected = Memory::new(tokens, &[])?;
-    copied(race_free, id, |to, from| expected.expect_copied(to, from))?;
+    copied(race_free, id, None, |to, from| expected.expect_copied(to, from))?;
     let mut memory = Memory::new(tokens, &steps.buffers)?;
     memory.replay(&steps.before, true)?;
     memory.replay(&steps.after, true)?;
     memory.check_homes(&mut expected)
 }
 
-/// Calls `f` with the elements that a copy writes, and with those whose values they take.
+/// Calls `f` with the elements that a copy writes, or one family of it, and with those whose values they take.
 fn copied(
     race_free: &RaceFree,
     id: CopyId,
+    only: Option<usize>,
     mut f: impl FnMut(&Elements, &Elements) -> Result<(), String>,
 ) -> Result<(), String> {
-    for family in &race_free.copies[id].families {
+    for (k, family) in race_free.copies[id].families.iter().enumerate() {
+        if only.is_some_and(|only| only != k) {
+            continue;
+        }
         let (dst, src, domain) = (&family.dst, &family.src, &family.domain);
         // Of one part each, all instances have the runs of the first one, moved by one distance.
         let single_parts = dst.parts.len() == 1 && src.parts.len() == 1;
@@ -107,7 +115,7 @@ fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetI
     let mut expected = Memory::new(tokens, &[])?;
     let mut carried = carried::Written::default();
     if let Some(copy) = steps.carries {
-        copied(race_free, copy, |to, from| {
+        copied(race_free, copy, None, |to, from| {
             carried.add(to);
             expected.expect_copied(to, from)
         })?;

@@ -3,7 +3,7 @@
 //! # Note: Instructions
 //! A tile runs one send for every `words_per_send` words of a slice, and `receive_instructions` for every slice that it
 //! receives (the sender's number and the destination). In a pair that receives together, both tiles run the latter.
-//! Words for other processors count likewise, as one slice. Branches, returns and the sync are not counted.
+//! Words for other processors or replicas count likewise, as one slice. Branches, returns and the sync are not counted.
 //!
 //! Invariant: the size is a function of plan, schedule and machine alone.
 
@@ -46,10 +46,30 @@ pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) 
         return vec![];
     }
     let mut instructions = vec![0; machine.tiles() as usize];
+    if plan.before.transfers.iter().any(|t| plan.before.receivers(t).any(|to| to.tile >= machine.tiles())) {
+        between_replicas(&plan.before, machine, &mut instructions);
+        return listed(instructions, machine);
+    }
     phase(&plan.before, &schedule.before, machine, &mut instructions);
     phase(&plan.after, &schedule.after, machine, &mut instructions);
+    listed(instructions, machine)
+}
+
+fn listed(instructions: Vec<i64>, machine: &Machine) -> Vec<(u32, u32)> {
     let bytes = |n: i64| u32::try_from(n * machine.exchange.instruction_bytes as i64).unwrap_or(u32::MAX);
     (0..).zip(instructions).filter(|(_, n)| *n > 0).map(|(tile, n)| (tile, bytes(n))).collect()
+}
+
+/// Adds the instructions for words to other replicas. All replicas have the code to send and to receive.
+fn between_replicas(phase: &Phase, machine: &Machine, instructions: &mut [i64]) {
+    let tiles = machine.tiles();
+    for transfer in &phase.transfers {
+        let sends = transfer.words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
+        instructions[(transfer.from.tile % tiles) as usize] += sends;
+        for to in phase.receivers(transfer) {
+            instructions[(to.tile % tiles) as usize] += machine.exchange.receive_instructions as i64;
+        }
+    }
 }
 
 /// Adds the instructions of one phase, by tile.

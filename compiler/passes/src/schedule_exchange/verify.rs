@@ -8,7 +8,8 @@
 //!
 //! Invariant: the verifier shares no code with the scheduler. It computes durations from the machine again.
 
-use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
+use girder_ir::graph::CopySet;
+use girder_ir::plan::{Loc, Phase, StepPlan, To, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::Planned;
 use girder_machine::{Link, Machine};
@@ -21,11 +22,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// The first violation: its exchange, port and cycles.
 pub fn verify(planned: &Planned, machine: &Machine, schedule: &Schedule) -> Result<(), String> {
-    let sets = planned.sets.iter().map(|(s, set)| (&set.name, &planned.plan.sets[s], &schedule.sets[s]));
-    let copies = planned.copies.iter().map(|(c, copy)| (&copy.name, &planned.plan.copies[c], &schedule.copies[c]));
-    let steps: Vec<(&SmolStr, &StepPlan, &StepSchedule)> = sets.chain(copies).collect();
-    let verdicts = par_map_slice(&steps, |(name, plan, schedule)| {
-        step(plan, machine, schedule).map_err(|e| format!("in the exchange of `{name}`, {e}"))
+    type Scheduled<'a> = (&'a SmolStr, &'a StepPlan, &'a StepSchedule, Option<&'a CopySet>);
+    let sets = planned.sets.iter().map(|(s, set)| (&set.name, &planned.plan.sets[s], &schedule.sets[s], None));
+    let copies = planned.copies.iter().map(|(c, copy)| {
+        (&copy.name, &planned.plan.copies[c], &schedule.copies[c], Some(copy).filter(|copy| copy.crosses()))
+    });
+    let steps: Vec<Scheduled> = sets.chain(copies).collect();
+    let verdicts = par_map_slice(&steps, |(name, plan, schedule, between)| {
+        let verdict = match between {
+            Some(copy) => between_replicas(plan, copy, machine, schedule),
+            None => step(plan, machine, schedule),
+        };
+        verdict.map_err(|e| format!("in the exchange of `{name}`, {e}"))
     });
     verdicts.into_iter().collect()
 }
@@ -33,6 +41,35 @@ pub fn verify(planned: &Planned, machine: &Machine, schedule: &Schedule) -> Resu
 fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(), String> {
     phase(&plan.before, machine, &schedule.before).map_err(|e| format!("before it, {e}"))?;
     phase(&plan.after, machine, &schedule.after).map_err(|e| format!("after it, {e}"))
+}
+
+/// Checks the schedule of a copy between replicas against its plan, repeated for every pair on the whole machine.
+fn between_replicas(plan: &StepPlan, copy: &CopySet, machine: &Machine, schedule: &StepSchedule) -> Result<(), String> {
+    let (whole, tiles) = (machine.whole(), machine.tiles());
+    let real = |replica: u32, tile: u32| {
+        let ipu = machine.ipu_of_replica(replica, tile / machine.chip.tiles);
+        ipu * machine.chip.tiles + tile % machine.chip.tiles
+    };
+    let lists = copy.pair_lists();
+    let mut all = Phase::default();
+    for transfer in &plan.before.transfers {
+        for to in plan.before.receivers(transfer) {
+            let list = (to.tile / tiles).checked_sub(1).and_then(|k| lists.get(k as usize));
+            let list = list.ok_or_else(|| format!("tile {} is that of no receiver", to.tile))?;
+            for pair in list.iter().filter(|pair| pair.sender != pair.receiver) {
+                let from = Loc { tile: real(pair.sender, transfer.from.tile), ..transfer.from };
+                let to = To::One(Loc { tile: real(pair.receiver, to.tile % tiles), ..to });
+                all.transfers.push(Transfer { from, to, words: transfer.words });
+            }
+        }
+    }
+    let (links, stated) = (links(&all, &whole), u64::from(schedule.before.link_cycles));
+    let other = !schedule.before.slices.is_empty() || *schedule.after != PhaseSchedule::default();
+    match links == stated && !other {
+        true => Ok(()),
+        false if other => Err("words between replicas have no order".into()),
+        false => Err(format!("the words between replicas take {links} cycles, not {stated}")),
+    }
 }
 
 /// Checks that a schedule fits its plan and the machine.

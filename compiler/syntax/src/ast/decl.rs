@@ -74,12 +74,14 @@ pub enum VarKind {
     Const,
     /// `temp`
     Temp,
+    /// `remote`: a buffer beside the tiles, of which the first axis counts the rows
+    Remote,
 }
 
 /// `var name: type = init on place within place;`
 #[derive(Clone, Debug)]
 pub struct VarDecl {
-    /// `var param const temp`
+    /// `var param state const temp remote`
     pub kind: VarKind,
     /// Its name.
     pub name: Path,

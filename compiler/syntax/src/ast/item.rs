@@ -34,8 +34,6 @@ pub enum ItemKind {
     Program(Program),
     /// `stream s: in f32[4];`
     Stream(Stream),
-    /// `remote r: f32[8, 4];`
-    Remote(Remote),
     /// `let var param const temp map`
     Decl(Decl),
     /// `compute name { … }`
@@ -216,17 +214,6 @@ pub struct Stream {
     /// `in` from the host, `out` to it.
     pub input: bool,
     /// One packet.
-    pub ty: Type,
-    /// `with ( … )`
-    pub options: Vec<Arg>,
-}
-
-/// `remote r: f32[rows, n];`
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// Its name.
-    pub name: Path,
-    /// All rows.
     pub ty: Type,
     /// `with ( … )`
     pub options: Vec<Arg>,

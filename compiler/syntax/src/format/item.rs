@@ -46,14 +46,6 @@ impl Printer<'_> {
                 self.reserving(1, |p| p.options(&s.options, hi));
                 self.word(";");
             }
-            ItemKind::Remote(r) => {
-                self.word("remote ");
-                self.path(&r.name);
-                self.word(": ");
-                self.ty(&r.ty);
-                self.reserving(1, |p| p.options(&r.options, hi));
-                self.word(";");
-            }
             ItemKind::Decl(decl) => self.decl(decl),
             ItemKind::Compute { name, vertices } => {
                 self.word("compute ");
@@ -263,6 +255,7 @@ impl Printer<'_> {
                     VarKind::State => "state ",
                     VarKind::Const => "const ",
                     VarKind::Temp => "temp ",
+                    VarKind::Remote => "remote ",
                 });
                 self.path(&v.name);
                 self.word(": ");

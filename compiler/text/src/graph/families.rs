@@ -4,13 +4,14 @@
 //! index, in the order in which reading enumerates them.
 
 use super::Printer;
-use super::binders::Binders;
+use super::binders::{Binders, Number};
+use girder_ir::affine::Affine;
 use girder_ir::codelet::{Codelet, Dir, GenericArg};
-use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
+use girder_ir::family::{Const, CopyFamily, CopySource, Domain, Family, Field, Offset, ReplicaPair, TileMap};
 use girder_ir::types::ElemType;
 use girder_source::Span;
 use girder_syntax::ast::{Arg, CopyItem, ExprId, ItemKind, Vertex, VertexItem};
-use girder_syntax::make::{named, path};
+use girder_syntax::make::{arg, named, path};
 
 impl Printer<'_> {
     /// Adds the compute sets.
@@ -32,21 +33,61 @@ impl Printer<'_> {
     /// Adds the copies.
     pub fn copies(&mut self) {
         for copy in self.graph.copies.values() {
-            let mut copies = Vec::with_capacity(copy.families.len());
-            for f in &copy.families {
-                let ty = f.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
-                let (domain, dst, src) = match f.domain.0.len() > 1 && !(f.dst.is_closed() && f.src.is_closed()) {
-                    true => (line(&f.domain), on_line(&f.dst, &f.domain), on_line(&f.src, &f.domain)),
-                    false => (f.domain.clone(), f.dst.clone(), f.src.clone()),
-                };
-                let mut binders = Binders::new(self, &domain);
-                let dst = self.field(&dst, ty, &mut binders);
-                let src = self.field(&src, ty, &mut binders);
-                let family = binders.binders(self);
-                copies.push(CopyItem::Copy { dst, src, family, span: Span::NONE });
-            }
+            let copies = copy.families.iter().map(|f| self.copy(f)).collect();
             self.make.item(ItemKind::Copy { name: path(&copy.name), copies });
         }
+    }
+
+    fn copy(&mut self, f: &CopyFamily) -> CopyItem {
+        if let Some(pairs) = f.source.pairs() {
+            return self.copy_between(f, pairs);
+        }
+        let ty = self.copied_type(f);
+        let (domain, dst, src) = match f.domain.0.len() > 1 && !(f.dst.is_closed() && f.src.is_closed()) {
+            true => (line(&f.domain), on_line(&f.dst, &f.domain), on_line(&f.src, &f.domain)),
+            false => (f.domain.clone(), f.dst.clone(), f.src.clone()),
+        };
+        let mut binders = Binders::new(self, &domain);
+        let dst = self.field(&dst, ty, &mut binders);
+        let mut src = self.field(&src, ty, &mut binders);
+        if f.source == CopySource::Uniform {
+            src = self.make.call_name("uniform", vec![arg(src)]);
+        }
+        let family = binders.binders(self);
+        CopyItem::Copy { dst, src, family, span: Span::NONE }
+    }
+
+    /// `at_replica(1 + i, y) <- at_replica(i, x) for i in 0..3`: the outermost loop goes over the pairs.
+    fn copy_between(&mut self, f: &CopyFamily, pairs: &[ReplicaPair]) -> CopyItem {
+        let ty = self.copied_type(f);
+        let mut domain = Domain(std::iter::once(pairs.len() as u32).chain(f.domain.0.iter().copied()).collect());
+        let of_pairs = |domain: &Domain, of: fn(&ReplicaPair) -> u32| {
+            let all = (0..domain.count()).map(|k| i64::from(of(&pairs[(k / f.domain.count()) as usize])));
+            Number::fit(domain, all.collect())
+        };
+        let numbers =
+            |domain: &Domain| (of_pairs(domain, |p: &ReplicaPair| p.receiver), of_pairs(domain, |p| p.sender));
+        let (mut dst, mut src) = (over_pairs(&f.dst, pairs.len()), over_pairs(&f.src, pairs.len()));
+        let (mut receiver, mut sender) = numbers(&domain);
+        let is_closed = |n: &Number| matches!(n, Number::Affine(_));
+        if domain.0.len() > 1 && !(dst.is_closed() && src.is_closed() && is_closed(&receiver) && is_closed(&sender)) {
+            (dst, src) = (on_line(&dst, &domain), on_line(&src, &domain));
+            domain = line(&domain);
+            (receiver, sender) = numbers(&domain);
+        }
+        let mut binders = Binders::new(self, &domain);
+        let mut side = |this: &mut Self, replica: &Number, field: &Field| {
+            let replica = binders.number(this, replica, 0);
+            let view = this.field(field, ty, &mut binders);
+            this.make.call_name("at_replica", vec![arg(replica), arg(view)])
+        };
+        let (dst, src) = (side(self, &receiver, &dst), side(self, &sender, &src));
+        let family = binders.binders(self);
+        CopyItem::Copy { dst, src, family, span: Span::NONE }
+    }
+
+    fn copied_type(&self, f: &CopyFamily) -> ElemType {
+        f.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty)
     }
 
     fn vertex(&mut self, family: &Family, tile: Option<&TileMap>) -> Vertex {
@@ -108,6 +149,22 @@ impl Printer<'_> {
         };
         args.iter().map(one).collect()
     }
+}
+
+/// Returns a field over a further outermost index, which it does not depend on.
+fn over_pairs(field: &Field, pairs: usize) -> Field {
+    let mut field = field.clone();
+    for part in &mut field.parts {
+        part.offset = match &part.offset {
+            Offset::Affine(a) if a.coef.is_empty() => Offset::Affine(a.clone()),
+            Offset::Affine(a) => Offset::Affine(Affine {
+                base: a.base,
+                coef: std::iter::once(0).chain(a.coef.iter().copied()).collect(),
+            }),
+            Offset::Table(t) => Offset::Table(t.repeat(pairs).into()),
+        };
+    }
+    field
 }
 
 /// Returns the domain flattened to one index.

@@ -97,6 +97,7 @@ impl Printer<'_> {
                 Some(list.unwrap_or_else(|| self.bytes(var.ty, &var.shape, data)))
             }
             Some(Init::Drawn(drawn)) => Some(self.drawn(drawn)),
+            Some(Init::ReplicaIndex) => Some(self.make.name("replica_index")),
         }
     }
 

@@ -180,6 +180,10 @@ impl Printer<'_> {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
                 ("undef", vec![arg(self.scalar_view(what, any))])
             }
+            Effect::Seek { stream, row } => {
+                let remote = self.make.name(&self.graph.streams[*stream].name);
+                ("seek", vec![arg(remote), arg(self.scalar_view(row, ElemType::I32))])
+            }
             Effect::Sync => ("sync", vec![]),
         };
         StmtKind::Expr { expr: self.make.call_name(name, args), semi: true }

@@ -115,7 +115,7 @@ fn after(mut tasks: Vec<Task>, order: &[usize], rank: impl Fn(usize) -> u64) -> 
             parts.sort_by_key(|p| rank(p.start));
         }
     }
-    let arena = Arena::zeroed(ARENA, ARENA).unwrap();
+    let arena = Arena::zeroed(ARENA, 1, ARENA).unwrap();
     let start: Vec<u8> = (0..ARENA).map(|b| (b * 31 % 251) as u8).collect();
     arena.write(0, 1, 1, &start);
     let tasks = Tasks::new(arena, tasks, 1, &Session::default());

@@ -166,15 +166,25 @@ impl Build<'_> {
     }
 
     pub fn copy(&self, id: CopyId) -> Vec<Move> {
+        by_length(self.allocated.copies[id].families.iter().flat_map(|family| self.family_moves(family)).collect())
+    }
+
+    /// Returns the task of a copy between replicas.
+    pub fn exchange(&self, id: CopyId, threads: usize) -> Result<Task, EngineError> {
+        let families = self.allocated.copies[id].families.iter();
+        let of_pairs = |f: &CopyFamily| Some((f.source.pairs()?.clone(), by_length(self.family_moves(f))));
+        Task::exchange(families.filter_map(of_pairs).collect(), threads, self.bytes)
+    }
+
+    fn family_moves(&self, CopyFamily { domain, dst, src, .. }: &CopyFamily) -> Vec<Move> {
         let mut list = Vec::new();
-        for CopyFamily { domain, dst, src, .. } in &self.allocated.copies[id].families {
-            match (all_instances(dst, domain), all_instances(src, domain)) {
-                (Some(dst), Some(src)) => self.copy_views(&dst, &src, &mut list),
-                _ => (0..domain.count())
-                    .for_each(|i| self.copy_views(&dst.view(domain, i), &src.view(domain, i), &mut list)),
+        match (all_instances(dst, domain), all_instances(src, domain)) {
+            (Some(dst), Some(src)) => self.copy_views(&dst, &src, &mut list),
+            _ => {
+                (0..domain.count()).for_each(|i| self.copy_views(&dst.view(domain, i), &src.view(domain, i), &mut list))
             }
         }
-        by_length(list)
+        list
     }
 
     fn copy_views(&self, dst: &View, src: &View, list: &mut Vec<Move>) {

@@ -8,7 +8,7 @@ pub mod stages;
 
 use cranelift_entity::EntityRef;
 use girder_engine::{Host, StreamError};
-use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, FieldPart, Offset, TileMap, fit_affine};
+use girder_ir::family::{Const, CopyFamily, CopySource, Domain, Family, Field, FieldPart, Offset, TileMap, fit_affine};
 use girder_ir::graph::{ComputeSet, CopySet, Graph, Init, Stream, Var, VarClass};
 use girder_ir::ids::*;
 use girder_ir::placement::Mapping;
@@ -98,6 +98,7 @@ impl Maker {
             domain: Domain::default(),
             dst: field(FieldId::new(0), &Domain::default(), &[dst]),
             src: field(FieldId::new(0), &Domain::default(), &[src]),
+            source: CopySource::Own,
             origin: self.origin,
         };
         let families = pairs.into_iter().map(family).collect();
@@ -114,6 +115,8 @@ impl Maker {
             wrap: false,
             shuffle: None,
             ahead: 0,
+            same: false,
+            rows: None,
             origin: self.origin,
         })
     }

@@ -136,7 +136,7 @@ fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Lay
         }
     }
     for id in graph.sets.keys() {
-        for (b, rank) in plan.sets[id].buffers.iter().zip(plan.sets[id].buffer_ranks()) {
+        for (b, rank) in plan.sets[id].buffers.iter().zip(plan.sets[id].buffer_ranks(u32::MAX)) {
             tiles.entry(b.tile).or_default().push((Content::SetBuffer(id, rank), b.bytes));
         }
     }
