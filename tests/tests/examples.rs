@@ -1,8 +1,8 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of `digits`, `fashion`, `heat`, `mnist`, `mnist-cnn` and `text` were computed by NumPy
-//! (`reference.py` beside each). `weight-streaming` has the bits of a program without rows. The numbers of the others
-//! are from the public tutorials that they follow.
+//! The expected numbers of `digits`, `fashion`, `heat`, `mnist`, `mnist-cnn`, `mnist-pipeline` and `text` were computed
+//! by NumPy (`reference.py` beside each). `weight-streaming` has the bits of a program without rows. The numbers of the
+//! others are from the public tutorials that they follow.
 
 use girder::{Array, arrays};
 use girder_engine::Mode;
@@ -13,13 +13,14 @@ use std::path::Path;
 type Test = fn(&str);
 
 /// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 11] = [
+const EXAMPLES: [(&str, Test); 12] = [
     ("digits", digits),
     ("fashion", fashion),
     ("heat", heat),
     ("matvec", matvec),
     ("mnist", mnist),
     ("mnist-cnn", mnist_cnn),
+    ("mnist-pipeline", mnist_pipeline),
     ("operations", operations),
     ("suffix-sum", suffix_sum),
     ("text", text),
@@ -145,6 +146,42 @@ fn mnist_cnn(name: &str) {
     for (mode, threads) in [(Mode::Fast, 3), (Mode::Exact, 2)] {
         assert!(first == compiled.run_named("train", mode, threads), "{mode:?} on {threads} threads differs");
     }
+}
+
+/// The losses of ten steps. Each schedule gives the same bits, with and without `#[recompute]`, and so does one stage
+/// after the other on one processor.
+fn mnist_pipeline(name: &str) {
+    let path = format!("examples/{name}/{name}.gir");
+    let text = files::text(&path);
+    let short = |text: String, machine: &str, args: &[&str]| {
+        let program = Program::new(files::root().join(&path), text, machine).target(machine).over_memory();
+        args.iter().fold(program, |program, arg| program.arg(arg))
+    };
+    let compiled = short(text.clone(), "small-4", &["steps=10"]).compile(&[Mode::Fast]);
+    close(losses(&compiled.run_named("train", Mode::Fast, 2)), name, "losses");
+    let mut first: Option<Outcome> = None;
+    for schedule in ["1f1b", "gpipe", "interleaved", "sharded"] {
+        let modes = if schedule == "1f1b" { &[Mode::Fast, Mode::Exact][..] } else { &[Mode::Fast] };
+        for recompute in [true, false] {
+            let text = if recompute { text.clone() } else { text.replace("#[recompute] ", "") };
+            let args = ["steps=3", "batch=2", "micro_batches=3", "every=1", &format!("schedule={schedule}")];
+            let compiled = short(text, "small-4", &args).compile(modes);
+            for &mode in modes {
+                let found = compiled.run_named("train", mode, 2);
+                let first = first.get_or_insert_with(|| found.clone());
+                let what = format!("{schedule}, {mode:?}, recompute: {recompute}");
+                assert_eq!(losses(first), losses(&found), "{what}");
+                let vars = |outcome: &Outcome| {
+                    ["c1", "c2", "d1", "d2"].map(|l| ["w", "b"].map(|v| outcome.get::<f32>(&format!("net.{l}.{v}"))))
+                };
+                assert!(vars(first) == vars(&found), "{what}");
+            }
+        }
+    }
+    let one = ["0", "1", "2", "3"].iter().fold(text, |text, k| text.replace(&format!("ipu({k})"), "ipu(0)"));
+    let args = ["steps=3", "batch=2", "micro_batches=3", "every=1", "schedule=sharded"];
+    let one = short(one, "small", &args).compile(&[Mode::Fast]).run_named("train", Mode::Fast, 2);
+    assert_eq!(losses(&one), losses(&first.expect("an outcome")));
 }
 
 /// The losses of ten steps; all modes have the same losses.

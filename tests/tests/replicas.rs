@@ -319,3 +319,74 @@ fn what_replicas_cannot_do_is_reported() {
         assert_eq!(code(text, 4), expected, "{text}");
     }
 }
+
+/// A step of which each replica takes a part has the bits of the step by each replica.
+#[test]
+fn sharded_steps_have_the_same_bits() {
+    let text = |step: &str| {
+        format!(
+            "use collectives; use nn; use optim; use random;
+            let net = [nn.dense(5, 7, seed: 1), nn.dense(7, 3, seed: 2)];
+            var x: f32[4, 5];
+            program main() {{
+                x <- random.normal([4, 5], seed: 2) * (1.0 + f32(replica_index));
+                repeat 3 {{
+                    let y = net[1].apply(tanh(net[0].apply(x)));
+                    let g = grad(mean(y * y), wrt: net);
+                    {step}
+                }}
+            }}"
+        )
+    };
+    for optimiser in ["adamw", "sgd", "rmsprop", "adagrad"] {
+        for replicas in [1, 2, 4] {
+            let run = |step: &str| {
+                let step = step.replace("OPTIMISER", optimiser);
+                let outcome = Program::text(text(&step)).target("small-4").replicas(replicas).run_everywhere();
+                ["net.0.w", "net.0.b", "net.1.w", "net.1.b"].map(|v| outcome.get::<f32>(v))
+            };
+            let whole = run("optim.OPTIMISER(net, collectives.all_reduce(g, op: \"mean\"), rate: 0.01);");
+            let step = "optim.sharded(net, g, fn(p, d) { optim.OPTIMISER(p, d, rate: 0.01); }, op: \"mean\");";
+            assert_eq!(whole, run(step), "{optimiser} in {replicas} replicas");
+        }
+    }
+    let memory = |step: &str| {
+        let program = Program::text(text(step)).target("small-4").replicas(4).compile(&[Mode::Fast]);
+        let slots = program.graph().vars.values().filter(|v| v.name.contains("adamw.m"));
+        slots.map(|v| v.len()).sum::<u64>()
+    };
+    // 66 parameters are four parts of 17 elements.
+    assert_eq!(memory("optim.adamw(net, collectives.all_reduce(g));"), 66);
+    assert_eq!(memory("optim.sharded(net, g, fn(p, d) { optim.adamw(p, d); });"), 17);
+}
+
+/// Replicas that normalise their parts of a batch as one have the values and gradients of the whole batch on one.
+#[test]
+fn batches_of_replicas_are_normalised_as_one() {
+    let text = "use collectives; use nn; use random;
+        param gain: f32[3] = 1.5; param bias: f32[3] = 0.25;
+        state m: f32[3]; state v: f32[3] = 1.0;
+        var y: f32[8, 4, 3]; var dx: f32[8, 4, 3]; var dgain: f32[3]; var dbias: f32[3];
+        program main() {
+            let parts = fn(x) { x.reshape([replicas, 8 / replicas, 4, 3])[replica_index] };
+            let x = copy(parts(random.normal([8, 4, 3], seed: 2) * 3.0 + 1.0));
+            let t = parts(random.normal([8, 4, 3], seed: 3));
+            let norm = nn.batch_norm(x, gain: gain, bias: bias, mean: m, variance: v, across: true);
+            let d = grad(sum(norm * t), wrt: (x, gain, bias));
+            y <- collectives.all_gather(norm).reshape([8, 4, 3]);
+            dx <- collectives.all_gather(d[0]).reshape([8, 4, 3]);
+            dgain <- collectives.all_reduce(d[1]);
+            dbias <- collectives.all_reduce(d[2]);
+        }";
+    let run = |replicas: u32| {
+        let outcome = Program::text(text).target("small-4").replicas(replicas).run_everywhere();
+        ["y", "dx", "dgain", "dbias", "m", "v"].map(|name| outcome.get::<f32>(name))
+    };
+    let one = run(1);
+    for replicas in [2, 4] {
+        for (one, many) in one.iter().zip(run(replicas)) {
+            assert_eq!(one.len(), many.len());
+            assert!(one.iter().zip(&many).all(|(a, b)| (a - b).abs() < 4e-6 * a.abs().max(1.0)), "{one:?}\n{many:?}");
+        }
+    }
+}

@@ -75,7 +75,7 @@ impl Elaborator<'_> {
     /// Elaborates `stage on place { … }`.
     pub fn stage(&mut self, place: ExprId, body: &ast::Body, span: Span) -> Result<Value> {
         let place = self.place(place)?;
-        let name = self.emission.let_here().cloned().unwrap_or("stage".into());
+        let name = self.emission.let_here().cloned().unwrap_or("phase".into());
         let (inside, depth) = (self.emission.stage(), self.emission.run_time_depth());
         let Some(pipeline) = self.emission.pipeline() else {
             let message = "a stage outside a pipeline";

@@ -255,7 +255,16 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ),
     (
         "batch_norm",
-        &["squared_deviation", "factor_of", "scaled", "weighted", "slope_of", "for_channels", "batch_norm_layer"],
+        &[
+            "squared_deviation",
+            "factor_of",
+            "scaled",
+            "weighted",
+            "slope_of",
+            "for_channels",
+            "mean_over",
+            "batch_norm_layer",
+        ],
     ),
     ("shape", &["to_front", "from_front"]),
     // They write the parameters, or compute what is written to them.
@@ -270,6 +279,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "one_rate",
             "check_fraction",
             "accumulated",
+            "sharded",
             "sgd",
             "log_of",
             "adam_steps",
