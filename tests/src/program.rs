@@ -7,7 +7,7 @@ use girder_engine::{Engine, Executable, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
 use girder_machine::Machine;
-use girder_profile::{Profile, Profiler};
+use girder_profile::{Profile, Profiler, Timeline};
 use girder_source::{Diagnostics, FileId, Limits, Session, SourceMap};
 use std::path::Path;
 
@@ -172,6 +172,14 @@ impl Program {
     /// # Panics
     /// If it does not compile, or has no program of this name.
     pub fn estimate(&self, program: &str) -> Profile {
+        self.estimate_with_timeline(program).0
+    }
+
+    /// Estimates a profile, and the timeline of the same run.
+    ///
+    /// # Panics
+    /// As [`Program::estimate`].
+    pub fn estimate_with_timeline(&self, program: &str) -> (Profile, Timeline) {
         let (mut compilation, root) = self.open();
         let stage = compilation.stage(root, Stage::Allocated).unwrap_or_else(|_| {
             let (diagnostics, map) =
@@ -182,21 +190,32 @@ impl Program {
         let (id, _) = allocated.programs.iter().find(|(_, p)| p.name == program).expect("a program of this name");
         let mut profiler = Profiler::new(&allocated, &self.machine);
         profiler.estimate(id);
-        profiler.profile(&compilation.map)
+        let mut recording = Profiler::new(&allocated, &self.machine);
+        recording.record_timeline();
+        recording.estimate(id);
+        let profile = profiler.profile(&compilation.map);
+        assert_eq!(profile.cycles, recording.profile(&compilation.map).cycles, "a timeline changes no time");
+        (profile, recording.timeline().cloned().expect("a timeline"))
     }
 
     /// Runs `main`, or the only program, which must not fail, and returns the profile.
     pub fn profile(&self, mode: Mode, threads: usize) -> Profile {
+        self.profile_with_timeline(mode, threads).0
+    }
+
+    /// Runs `main`, or the only program, which must not fail, and returns the profile and the timeline.
+    pub fn profile_with_timeline(&self, mode: Mode, threads: usize) -> (Profile, Timeline) {
         let (mut compilation, root) = self.open();
         let stage = compilation.stage(root, Stage::Allocated);
         let executable = stage.and_then(|s| compilation.executable_counting(s, &[mode])).expect("it compiles");
         let session = &compilation.options.session;
         let mut engine = Engine::load(&executable, mode, threads, session).expect("the engine loads");
         let mut profiler = Profiler::new(&executable.allocated, &executable.machine);
+        profiler.record_timeline();
         let mut recorder = Recorder::new(&executable.allocated, &self.streams);
         let ran = engine.run_traced(entry(&executable.allocated), &mut recorder, &mut profiler);
         ran.unwrap_or_else(|e| panic!("{} fails: {}", self.path, e.diagnostic().message));
-        profiler.profile(&SourceMap::default())
+        (profiler.profile(&SourceMap::default()), profiler.timeline().cloned().expect("a timeline"))
     }
 
     /// Compiles it for some modes.

@@ -29,4 +29,5 @@ mod remotes;
 mod replicas;
 mod rows;
 mod stages;
+mod timelines;
 mod validation;

@@ -111,14 +111,22 @@ fn collectives_give_what_arrays_of_the_host_give() {
                      swapped <- collectives.all_to_all(x[..{rows}].reshape([{size}, {m}]){text}).flatten();"
                 ),
             };
+            // The tiles have no room for both ways of many elements.
+            let short = len.min(500);
+            let relay = format!(
+                "relayed <- collectives.relayed(x[..{short}], collectives.groups_of({}));",
+                text.strip_prefix(", groups: ").unwrap_or("()")
+            );
             let program = format!(
                 "var sum: f32[{len}]; var onto: f32[{len}]; var all: f32[{size}, {len}]; var sent: f32[{len}];
+                 var relayed: f32[{size}, {short}];
                  var part: f32[{}]; var swapped: f32[{}];
                  program main() {{
                      x <- table[replica_index];
                      sum <- collectives.all_reduce(x, op: \"{op}\"{text});
                      onto <- collectives.all_reduce([x], onto: [table[0]]{text})[0];
                      all <- collectives.all_gather(x{text});
+                     {relay}
                      sent <- collectives.broadcast(x, from: {}{text});
                      {parts}
                  }}",
@@ -130,6 +138,7 @@ fn collectives_give_what_arrays_of_the_host_give() {
             let values: Vec<Vec<f32>> = (0..replicas).map(|r| begins(r, len)).collect();
             let of = |name: &str, len: usize| of_each(&outcome, name, replicas, len);
             let (sum, onto, all, sent) = (of("sum", len), of("onto", len), of("all", size * len), of("sent", len));
+            let relayed = of("relayed", size * short);
             let (part, swapped) = (of("part", m.max(1)), of("swapped", rows.max(1)));
             for list in &lists {
                 let combined = |first: Option<f32>, op: &str, i: usize| {
@@ -146,6 +155,8 @@ fn collectives_give_what_arrays_of_the_host_give() {
                     assert_eq!(sum[r], expected, "{context}: all_reduce");
                     let from_table: Vec<f32> = (0..len).map(|i| combined(Some(values[0][i]), "add", i)).collect();
                     assert_eq!(onto[r], from_table, "{context}: onto");
+                    let cut = all[r].chunks_exact(len).flat_map(|x| x[..short].to_vec()).collect::<Vec<_>>();
+                    assert_eq!(relayed[r], cut, "{context}: relayed");
                     assert_eq!(all[r], list.iter().flat_map(|&s| values[s].clone()).collect::<Vec<_>>(), "{context}");
                     assert_eq!(sent[r], values[list[size - 1]], "{context}: broadcast");
                     if m > 0 {

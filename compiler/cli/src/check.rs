@@ -5,6 +5,7 @@ use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report};
 use crate::stats::StatsFormat;
+use crate::timeline;
 use girder::profile::{Assumed, Profiler};
 use girder::{AnyStage, Stage, by_step};
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ pub struct Check {
         default_missing_value = "table"
     )]
     stats: Option<StatsFormat>,
+    /// Draw what each processor does when, by the same estimate, to a `.svg` file.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     #[command(flatten)]
     compile: Compile,
 }
@@ -46,6 +50,7 @@ enum By {
 impl Check {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
+        self.timeline.iter().try_for_each(|file| timeline::checked(file, report))?;
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         input.compilation.measures_steps = self.by == Some(By::Step);
         let done = input.stage(Stage::Allocated, report);
@@ -61,13 +66,22 @@ impl Check {
                 false => eprint!("\n{}", by_step::table(&rows, &input.compilation.map)),
             }
         }
-        let (stage, Some(format)) = (done?, self.stats) else { return Ok(()) };
-        let AnyStage::Allocated(allocated) = stage else { return Ok(()) };
+        let AnyStage::Allocated(allocated) = done? else { return Ok(()) };
+        if self.stats.is_none() && self.timeline.is_none() {
+            return Ok(());
+        }
         let mut profiler = Profiler::new(&allocated, &input.compilation.options.machine);
+        if self.timeline.is_some() {
+            profiler.record_timeline();
+        }
         let mut assumed = Assumed::default();
         for program in entries::chosen(&allocated, &self.programs, report)? {
             assumed |= profiler.estimate(program);
         }
+        if let (Some(file), Some(found)) = (&self.timeline, profiler.timeline()) {
+            timeline::draw(found, file, report)?;
+        }
+        let Some(format) = self.stats else { return Ok(()) };
         format.print(&profiler.profile(&input.compilation.map))?;
         format.note(assumed)
     }

@@ -12,6 +12,7 @@ mod build;
 mod run;
 mod entries;
 mod stats;
+mod timeline;
 mod host;
 mod plot;
 mod progress;

@@ -7,6 +7,7 @@ use crate::memory;
 use crate::options::{Compile, once};
 use crate::report::{Done, Report, Stop};
 use crate::stats::StatsFormat;
+use crate::timeline;
 use crate::variables::Variables;
 use girder::AnyStage;
 use girder::engine::{Engine, FastCode, Mode};
@@ -59,6 +60,9 @@ pub struct Run {
         default_missing_value = "table"
     )]
     stats: Option<StatsFormat>,
+    /// Draw what each processor does when, to a `.svg` file.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     #[command(flatten)]
     compile: Compile,
 }
@@ -82,6 +86,7 @@ impl Run {
         {
             once(report, flag, texts)?;
         }
+        self.timeline.iter().try_for_each(|file| timeline::checked(file, report))?;
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         let cancel = input.compilation.options.session.cancel.clone();
         // `set_handler` fails only if a handler is set already, and this is the only one.
@@ -104,11 +109,16 @@ impl Run {
         self.set.iter().try_for_each(|text| variables.set(text, graph, report))?;
         self.get.iter().try_for_each(|text| variables.get(text, graph, report))?;
         self.save.iter().try_for_each(|path| variables.save(path, graph, report))?;
-        let lowered = match (mode, self.stats) {
-            (Mode::Fast, None) => input.lower_with_code(start, report)?,
+        let lowered = match (mode, self.is_profiled()) {
+            (Mode::Fast, false) => input.lower_with_code(start, report)?,
             _ => (input.lower(start, report)?, None),
         };
         self.execute(&mut input, lowered, mode, &programs, console, variables, report)
+    }
+
+    /// Returns whether the time of the run is modelled.
+    fn is_profiled(&self) -> bool {
+        self.stats.is_some() || self.timeline.is_some()
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -122,9 +132,9 @@ impl Run {
         mut variables: Variables,
         report: &Report,
     ) -> Done {
-        let compiled = match self.stats {
-            None => input.compilation.executable_with(stage, code, &[mode]),
-            Some(_) => input.compilation.executable_counting(stage, &[mode]),
+        let compiled = match self.is_profiled() {
+            false => input.compilation.executable_with(stage, code, &[mode]),
+            true => input.compilation.executable_counting(stage, &[mode]),
         };
         let Ok(executable) = compiled else {
             report.all(&input.compilation.diagnostics, &input.compilation.map);
@@ -142,7 +152,10 @@ impl Run {
         console.fill(graph, report)?;
         variables.fill(&mut engine, graph, report)?;
         let mut failed = None;
-        let mut profiler = self.stats.map(|_| Profiler::new(&executable.allocated, &executable.machine));
+        let mut profiler = self.is_profiled().then(|| Profiler::new(&executable.allocated, &executable.machine));
+        if let (Some(profiler), Some(_)) = (&mut profiler, &self.timeline) {
+            profiler.record_timeline();
+        }
         for &p in programs {
             let ran = match &mut profiler {
                 None => engine.run(p, &mut console),
@@ -158,6 +171,9 @@ impl Run {
             return Err(fail(e.diagnostic()));
         }
         variables.finish(&engine, graph, report)?;
+        if let (Some(file), Some(found)) = (&self.timeline, profiler.as_ref().and_then(Profiler::timeline)) {
+            timeline::draw(found, file, report)?;
+        }
         match (self.stats, profiler) {
             (Some(format), Some(profiler)) => format.print(&profiler.profile(&input.compilation.map)),
             _ => Ok(()),

@@ -205,6 +205,33 @@ fn arrays_go_in_and_out() {
 }
 
 #[test]
+fn a_timeline_is_the_same_whether_it_is_estimated_or_run() {
+    let directory = TestDirectory::new();
+    let text = "//! girder: --target small-2\nvar x: f32[16] = 1.0;\n\
+        program main() { repeat 3 { on ipu(0) { x <- sin(x); } on ipu(1) { print(sum(x)); } } }\n";
+    directory.write("two.gir", text);
+    let drawn = |line: &str| {
+        let done = directory.line(&format!("girder {line} --timeline out.svg"));
+        assert_eq!(done.code, 0, "{line}: {}", done.errors);
+        std::fs::read_to_string(directory.path("out.svg")).expect("a picture")
+    };
+    let svg = drawn("check two.gir");
+    assert!(svg.contains("IPU 0") && svg.contains("IPU 1") && svg.contains("main.sin") && svg.contains("cycles"));
+    // The background, two rows of three bars each at least, and a square for each name.
+    assert!(svg.matches("<rect").count() > 8);
+    for line in ["run two.gir", "run two.gir --mode exact --threads 1", "check two.gir --stats"] {
+        assert!(drawn(line) == svg, "{line}");
+    }
+    for (line, code, found) in [
+        ("girder run two.gir --timeline out.png", 2, "usage::argument"),
+        ("girder check two.gir --timeline none/out.svg", 1, "driver::cannot_write"),
+    ] {
+        let done = directory.line(line);
+        assert!(done.code == code && done.errors.contains(found), "{line}: {}", done.errors);
+    }
+}
+
+#[test]
 fn a_plot_is_the_same_in_every_mode() {
     let directory = TestDirectory::new();
     let text = "stream wave: out f32;\nstream pairs: out i32[2];\nstream wide: out f32[3, 4];\n\

@@ -173,6 +173,7 @@ impl Elaborator<'_> {
             "send_words" => Value::Int(m.exchange.words_per_send as i64),
             "receive_instructions" => Value::Int(m.exchange.receive_instructions as i64),
             "instruction_bytes" => Value::Int(m.exchange.instruction_bytes as i64),
+            "ring" => Value::Bool(m.whole().links.topology == girder_machine::Topology::Torus),
             "link_bytes" => Value::Float(m.group_bytes_per_cycle(girder_machine::Group::Up)),
             "link_cycles" => Value::Int(m.links.fixed_cycles as i64),
             "link_sync" => Value::Int(whole_sync(m) as i64),
@@ -284,7 +285,7 @@ impl Elaborator<'_> {
 }
 
 /// The names of `target`'s facts.
-const FACTS: [&str; 21] = [
+const FACTS: [&str; 22] = [
     "arrange_after",
     "arrange_before",
     "arrange_bytes",
@@ -301,6 +302,7 @@ const FACTS: [&str; 21] = [
     "name",
     "pair_bytes",
     "receive_instructions",
+    "ring",
     "send_words",
     "store_bytes",
     "sync",

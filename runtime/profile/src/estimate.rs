@@ -12,8 +12,10 @@
 //! program adds to the sums depends on the clocks at its start alone, relative to one another, so it is kept by them
 //! and added again. Of a step that begins with more than [`STARTS`] different clocks, the last ones stand for all.
 //!
-//! Invariant: the number of steps visited depends on the text of the program, never on trip counts; it grows linearly
-//! with the text and with the number of IPUs.
+//! While a timeline is recorded, every iteration is followed, until it has no more room.
+//!
+//! Invariant: but for a timeline, the number of steps visited depends on the text of the program, never on trip counts;
+//! it grows linearly with the text and with the number of IPUs.
 
 use crate::packets::PacketQueue;
 use crate::profiler::{Profiler, Start, Sums};
@@ -100,6 +102,9 @@ impl Profiler<'_> {
 
     /// Adds what `follow` adds for a step, or what it added before; see the note on known steps.
     fn known(&mut self, id: StepId, assumed: &mut Assumed, follow: impl FnOnce(&mut Self, &mut Assumed)) {
+        if self.records() {
+            return follow(self, assumed);
+        }
         let start = self.sums.start();
         let known = self.known.get(&id).map_or(&[][..], |all| all);
         let same = known.iter().find(|k| k.start == start).or(known.last().filter(|_| known.len() >= STARTS));
@@ -122,6 +127,12 @@ impl Profiler<'_> {
         let alone = clocks == 1 && self.sums.packets().is_empty();
         let most = if self.sums.packets().is_empty() { 2 * clocks as u64 + 3 } else { MOST_FOLLOWED };
         let mut last: Option<(Vec<u64>, Vec<PacketQueue>)> = None;
+        let mut recorded = 0;
+        while recorded < count && self.records() {
+            self.walk(body, assumed);
+            recorded += 1;
+        }
+        let count = count - recorded;
         for done in 1..=count.min(most) {
             let before = self.sums.clone();
             self.walk(body, assumed);
@@ -140,14 +151,19 @@ impl Profiler<'_> {
         assumed.control = true;
         self.tested(id);
         let start = self.sums.clone();
-        let mut longest = start.clone();
+        let timeline = self.timeline.take();
+        let mut longest = (start.clone(), None);
         for &branch in branches {
             self.walk(branch, assumed);
             let taken = std::mem::replace(&mut self.sums, start.clone());
-            if taken.latest() > longest.latest() {
-                longest = taken;
+            if taken.latest() > longest.0.latest() {
+                longest = (taken, Some(branch));
             }
         }
-        self.sums = longest;
+        self.timeline = timeline;
+        match longest {
+            (_, Some(branch)) if self.records() => self.walk(branch, assumed),
+            (sums, _) => self.sums = sums,
+        }
     }
 }

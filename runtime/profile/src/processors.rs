@@ -2,12 +2,15 @@
 //!
 //! Invariant: the cycles of a call are those of its steps, without the waits of its processors for others.
 
-use crate::profile::{CalledProgram, Processor};
+use crate::profile::{CalledProgram, Processor, Stages};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::layout::{Content, Layout};
 use girder_ir::program::StepKind;
 use girder_machine::Machine;
+use rustc_hash::FxHashSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the processors with the cycles in which each was busy; none if there is one.
 pub(crate) fn processors(graph: &Graph, layout: &Layout, machine: &Machine, busy: &[u64]) -> Vec<Processor> {
@@ -50,17 +53,22 @@ fn waits(name: &str) -> bool {
     matches!(plain, "ring" | "landed")
 }
 
-/// Returns the programs that others call, in the order of their steps; `row` has the executions and cycles of a step.
+/// Returns the programs that others call, in the order of their steps; `row` has the executions and cycles of a step,
+/// and `ipus` its processors.
 pub(crate) fn called(
     graph: &Graph,
     row: impl Fn(StepId) -> Option<(u64, u64)>,
+    ipus: impl Fn(StepId) -> Vec<u32>,
     location: impl Fn(ProgramId) -> Option<String>,
 ) -> Vec<CalledProgram> {
+    let overlapping = overlapping(graph);
     let mut all = vec![];
     for (id, program) in graph.programs.iter().filter(|(_, p)| !p.entry) {
         let (mut cycles, mut left) = (0u64, vec![program.body]);
+        let mut on = BTreeSet::new();
         while let Some(step) = left.pop() {
             cycles = cycles.saturating_add(row(step).map_or(0, |(_, cycles)| cycles));
+            on.extend(ipus(step));
             left.extend(graph.steps[step].children());
         }
         // A step that stands in no loop and in no branch runs once in each call.
@@ -71,7 +79,45 @@ pub(crate) fn called(
             location: location(id),
             calls,
             cycles: cycles / calls,
+            ipus: on.into_iter().collect(),
+            overlaps: overlapping.contains(&id),
         });
     }
     all
+}
+
+/// Returns the programs that branches of a `par` call.
+fn overlapping(graph: &Graph) -> FxHashSet<ProgramId> {
+    let mut all = FxHashSet::default();
+    for step in graph.steps.values() {
+        let StepKind::Par(branches) = &step.kind else { continue };
+        let mut left = branches.clone();
+        while let Some(step) = left.pop() {
+            if let StepKind::Call(program) = graph.steps[step].kind {
+                all.insert(program);
+            }
+            left.extend(graph.steps[step].children());
+        }
+    }
+    all
+}
+
+/// Returns the stages of the pipelines of a profile: the overlapping programs by processors. None if there are not two.
+pub(crate) fn stages(called: &[CalledProgram], processors: &[Processor], cycles: u64) -> Option<Stages> {
+    let mut by_ipus: BTreeMap<&[u32], (u64, Vec<String>)> = BTreeMap::new();
+    for program in called.iter().filter(|c| c.overlaps) {
+        let (sum, names) = by_ipus.entry(&program.ipus).or_default();
+        *sum = sum.saturating_add(program.cycles);
+        names.push(program.name.clone());
+    }
+    let (slowest, (most, programs)) = by_ipus.iter().max_by_key(|(ipus, (sum, _))| (*sum, Reverse(**ipus)))?;
+    let all = by_ipus.values().fold(0u64, |all, (sum, _)| all.saturating_add(*sum));
+    let busy = processors.iter().map(|p| p.busy as f64).sum::<f64>();
+    (by_ipus.len() > 1).then(|| Stages {
+        slowest: slowest.to_vec(),
+        programs: programs.clone(),
+        cycles: *most,
+        mean: all / by_ipus.len() as u64,
+        bubble: (1.0 - busy / (processors.len() as f64 * cycles.max(1) as f64)).max(0.0),
+    })
 }

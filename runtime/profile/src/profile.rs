@@ -36,6 +36,9 @@ pub struct Profile {
     /// The programs that others call, such as the phases of a pipeline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub called: Vec<CalledProgram>,
+    /// The stages of pipelines, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
     /// The processors, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<Processor>,
@@ -123,6 +126,26 @@ pub struct CalledProgram {
     pub calls: u64,
     /// The cycles of its steps in a call, on average.
     pub cycles: u64,
+    /// The processors on which its steps run.
+    pub ipus: Vec<u32>,
+    /// Whether it overlaps with others, as the phases of a pipeline do.
+    pub overlaps: bool,
+}
+
+/// The stages of a pipeline, in the slots in which all of them work.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stages {
+    /// The processors of the slowest stage.
+    pub slowest: Vec<u32>,
+    /// Its programs: the stage and its reverse.
+    pub programs: Vec<String>,
+    /// Their cycles.
+    pub cycles: u64,
+    /// The mean over the stages, which is what each would take if all were equal.
+    pub mean: u64,
+    /// The part of the cycles of all processors in which they wait for others: while a pipeline fills and drains, for
+    /// slower stages, and for what runs on some processors alone.
+    pub bubble: f64,
 }
 
 /// A processor of several.

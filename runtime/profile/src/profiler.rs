@@ -10,6 +10,7 @@ use crate::memory;
 use crate::packets::PacketQueue;
 use crate::processors;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
+use crate::timeline::Timeline;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId, StreamId};
 use girder_ir::program::{Effect, StepKind as ProgramStep};
 use girder_ir::stage::Allocated;
@@ -34,6 +35,8 @@ pub struct Profiler<'a> {
     pub(crate) known: FxHashMap<StepId, Vec<Known>>,
     /// What replicas have done since they met, while one of them is on its way.
     apart: Option<Apart>,
+    /// What each processor does when, if it is recorded.
+    pub(crate) timeline: Option<Timeline>,
 }
 
 /// What replicas that run one after the other add to the sums. All of them begin at the same time.
@@ -85,7 +88,30 @@ impl<'a> Profiler<'a> {
             rows: BTreeMap::new(),
             supersteps: 0,
         };
-        Profiler { allocated, machine, timing, counted, sums, known: FxHashMap::default(), apart: None }
+        Profiler { allocated, machine, timing, counted, sums, known: FxHashMap::default(), apart: None, timeline: None }
+    }
+
+    /// Records a timeline from now on.
+    pub fn record_timeline(&mut self) {
+        self.timeline = Some(Timeline::new(self.allocated, self.machine.ipus));
+    }
+
+    /// Returns the timeline so far, if one is recorded.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
+    }
+
+    /// Returns whether a timeline is recorded that has room for more.
+    pub(crate) fn records(&self) -> bool {
+        self.timeline.as_ref().is_some_and(Timeline::is_open)
+    }
+
+    /// Adds an execution of a step.
+    fn took(&mut self, id: StepId, time: &StepTime) {
+        self.sums.took(id, time);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.took(id, time, &self.sums.clocks);
+        }
     }
 
     /// Takes note of the replica that has just ended its way.
@@ -108,8 +134,8 @@ impl<'a> Profiler<'a> {
         let (graph, layout) = (self.allocated, &self.allocated.layout);
         let processors = processors::processors(graph, layout, self.machine, &sums.busy);
         let row = |id: StepId| sums.rows.get(&id).map(|row| (row.executions, row.total.cycles()));
-        let called =
-            processors::called(graph, row, |program| location(&graph.origins, graph.programs[program].origin, map));
+        let of_program = |program| location(&graph.origins, graph.programs[program].origin, map);
+        let called = processors::called(graph, row, |step| self.ipus_of(step), of_program);
         let kept = crate::kept::kept(graph, layout, |step| location(&graph.origins, graph.steps[step].origin, map));
         let mut profile = Profile {
             target: self.machine.name.clone(),
@@ -123,6 +149,7 @@ impl<'a> Profiler<'a> {
             supersteps: self.sums.supersteps,
             total,
             steps,
+            stages: processors::stages(&called, &processors, cycles),
             called,
             processors,
             memory: memory::summarise(graph, layout, self.machine, kept),
@@ -151,6 +178,16 @@ impl<'a> Profiler<'a> {
             waits: self.timing.waits.binary_search(&id).is_ok(),
             worst_is_one_round: row.worst.is_some_and(|w| self.is_one_round(id, w.tile)),
         }
+    }
+
+    /// Returns the processors on which a step runs.
+    fn ipus_of(&self, id: StepId) -> Vec<u32> {
+        let time = match self.allocated.steps[id].kind {
+            ProgramStep::Execute(set) => &self.timing.sets[set],
+            ProgramStep::Copy(copy) => &self.timing.copies[copy],
+            _ => return vec![],
+        };
+        time.ipus.iter().map(|(ipu, _)| *ipu).collect()
     }
 
     /// Returns the places of the operations that a compute set has taken from other statements.
@@ -308,10 +345,9 @@ impl Sums {
         }
     }
 
-    /// Adds a packet that the host moves while tiles compute. The step takes the given time after the program has
-    /// waited for the host.
-    fn packet(&mut self, id: StepId, time: &StepTime, stream: StreamId) {
-        let mut time = time.clone();
+    /// Moves a packet that the host moves while tiles compute. Returns the time of its step: the given one, and the
+    /// wait for the host.
+    fn packet(&mut self, id: StepId, mut time: StepTime, stream: StreamId) -> StepTime {
         let start = time.ipus.iter().map(|&(i, _)| self.clocks[i as usize]).max();
         let queue = self.queues.iter_mut().find(|q| q.stream == stream);
         if let (Some(start), Some(queue)) = (start, queue) {
@@ -319,7 +355,7 @@ impl Sums {
             let waited = queue.move_packet(id, start, cost);
             time.ipus.iter_mut().for_each(|(_, part)| part.host = part.host.saturating_add(waited));
         }
-        self.took(id, &time);
+        time
     }
 
     /// Returns the sums at the time at which the last packet has left. The step that wrote it waits for that.
@@ -369,36 +405,47 @@ impl Sums {
 
 impl Trace for Profiler<'_> {
     fn executed(&mut self, step: StepId, set: ComputeSetId, counts: &dyn Counts) {
-        let fixed = &self.timing.sets[set];
         self.sums.supersteps = self.sums.supersteps.saturating_add(1);
-        match self.counted.compute(set, counts) {
-            None => self.sums.took(step, fixed),
-            Some(compute) => self.sums.took(step, &with_compute(fixed, &compute)),
-        }
+        let fixed = &self.timing.sets[set];
+        let time = match self.counted.compute(set, counts) {
+            None => fixed.clone(),
+            Some(compute) => with_compute(fixed, &compute),
+        };
+        self.took(step, &time);
     }
 
     fn copied(&mut self, step: StepId, copy: CopyId) {
         self.sums.supersteps = self.sums.supersteps.saturating_add(1);
-        self.sums.took(step, &self.timing.copies[copy]);
+        let time = self.timing.copies[copy].clone();
+        self.took(step, &time);
     }
 
     fn tested(&mut self, step: StepId) {
-        self.sums.took(step, &self.timing.predicates[step]);
+        let time = self.timing.predicates[step].clone();
+        self.took(step, &time);
     }
 
     fn packet(&mut self, step: StepId) {
-        match self.timing.ahead[step] {
-            Some(ahead) => self.sums.packet(step, &self.timing.packets[step], ahead.stream),
-            None => self.sums.took(step, &self.timing.packets[step]),
-        }
+        let time = self.timing.packets[step].clone();
+        let time = match self.timing.ahead[step] {
+            Some(ahead) => self.sums.packet(step, time, ahead.stream),
+            None => time,
+        };
+        self.took(step, &time);
     }
 
     fn synced(&mut self, step: StepId) {
-        self.sums.took(step, &self.timing.sync);
+        let time = self.timing.sync.clone();
+        self.took(step, &time);
     }
 
     fn replica(&mut self) {
-        let apart = self.ended().unwrap_or_else(|| {
+        let ended = self.ended();
+        let base = ended.is_none().then(|| self.sums.least());
+        if let Some(timeline) = &mut self.timeline {
+            timeline.replica(base);
+        }
+        let apart = ended.unwrap_or_else(|| {
             let start = self.sums.start();
             let met = self.sums.begin(&start);
             Apart { start, met, longest: None }
@@ -411,6 +458,9 @@ impl Trace for Profiler<'_> {
         self.sums = apart.met;
         if let Some(longest) = &apart.longest {
             self.sums.add(&apart.start, longest);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.replicas_met();
         }
     }
 }

@@ -29,6 +29,7 @@ impl Profile {
         out += &self.waiting();
         out += &self.called_table();
         out += &self.processor_table();
+        out += &self.stages_lines();
         out += &self.words();
         out += &self.memory_table();
         out += &self.kept_table();
@@ -161,6 +162,24 @@ impl Profile {
             rows.push(vec![name, grouped(c.calls), grouped(c.cycles)]);
         }
         format!("\n{}", aligned(&rows))
+    }
+
+    /// Returns how far the stages of a pipeline are from equal, and how much processors wait.
+    fn stages_lines(&self) -> String {
+        let Some(stages) = &self.stages else { return String::new() };
+        let ipus: Vec<String> = stages.slowest.iter().map(u32::to_string).collect();
+        let programs: Vec<String> = stages.programs.iter().map(|name| format!("`{name}`")).collect();
+        let plural = if ipus.len() > 1 { "s" } else { "" };
+        let mut out =
+            format!("\nbubble: processors wait for others in {:.1} % of their cycles\n", 100.0 * stages.bubble);
+        out += &format!(
+            "slowest stage: {} on IPU{plural} {}, {} cycles of a slot; equal stages would take {}\n",
+            programs.join(" and "),
+            ipus.join(", "),
+            grouped(stages.cycles),
+            grouped(stages.mean)
+        );
+        out
     }
 
     /// Returns what each processor does and holds.

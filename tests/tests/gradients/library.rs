@@ -27,6 +27,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "folded",
             "folded_senders",
             "chained",
+            "relayed",
+            "relay",
             // Static functions, and the operations.
             "consecutive",
             "strided",
@@ -40,6 +42,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "step_cycles",
             "link_time",
             "swap_cycles",
+            "relay_cycles",
             "parts_cycles",
             "chunks_of",
             "chain_cycles",
