@@ -20,13 +20,17 @@ use girder_ir::family::ReplicaPair;
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{StepId, VarId};
 use girder_ir::program::{Effect, StepKind};
-use girder_source::{Diagnostic, Failed, Result};
+use girder_source::{Diagnostic, Failed, Result, Span};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
 /// See the module.
 pub struct CheckReplicas;
 
 /// The most violations that are reported.
 const MOST_REPORTED: usize = 8;
+/// The most parameters that a report names.
+const MOST_NAMED: usize = 3;
 
 impl Pass for CheckReplicas {
     const NAME: &'static str = "check-replicas";
@@ -42,8 +46,7 @@ impl Pass for CheckReplicas {
         let flow = Flow::of(&graph);
         let mut found: Vec<Diagnostic> = vec![];
         flow.each_step(|step, context| found.extend(violation(&graph, &flow, step, context)));
-        let params = graph.vars.iter().filter(|(_, v)| v.class == VarClass::Param);
-        found.extend(params.filter_map(|(var, _)| drift(&graph, &flow, var)));
+        found.extend(drifting(&graph, &flow));
         found.truncate(MOST_REPORTED);
         let complete = found.is_empty();
         cx.diagnostics.extend(found);
@@ -97,16 +100,29 @@ fn violation(graph: &Graph, flow: &Flow, step: StepId, context: Option<Context>)
     Some(labelled(graph, d, context.cause).help(help))
 }
 
-/// Returns the report of a parameter that diverges.
-fn drift(graph: &Graph, flow: &Flow, var: VarId) -> Option<Diagnostic> {
-    let cause = flow.cause(var)?;
-    let name = &graph.vars[var].name;
-    let message = format!("the replicas' copies of the parameter `{name}` may drift apart");
-    let span = flow.written(var).map_or(graph.vars[var].origin, |step| graph.steps[step].origin);
-    let d = Diagnostic::error("replica::drift", graph.origins.span(span), message).here("written here");
+/// Returns the reports of parameters that diverge, one for those that one statement writes.
+fn drifting(graph: &Graph, flow: &Flow) -> Vec<Diagnostic> {
+    let mut by_statement: IndexMap<Span, (Cause, Vec<VarId>), FxBuildHasher> = IndexMap::default();
+    for (var, v) in graph.vars.iter().filter(|(_, v)| v.class == VarClass::Param) {
+        let Some(cause) = flow.cause(var) else { continue };
+        let origin = flow.written(var).map_or(v.origin, |step| graph.steps[step].origin);
+        by_statement.entry(graph.origins.span(origin)).or_insert_with(|| (cause, vec![])).1.push(var);
+    }
+    by_statement.into_iter().map(|(span, (cause, vars))| drift(graph, span, cause, &vars)).collect()
+}
+
+fn drift(graph: &Graph, span: Span, cause: Cause, vars: &[VarId]) -> Diagnostic {
+    let names: Vec<String> = vars.iter().take(MOST_NAMED).map(|&var| format!("`{}`", graph.vars[var].name)).collect();
+    let (names, plural) = (names.join(", "), if vars.len() > 1 { "s" } else { "" });
+    let others = match vars.len() - vars.len().min(MOST_NAMED) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let message = format!("the replicas' copies of the parameter{plural} {names}{others} may drift apart");
+    let d = Diagnostic::error("replica::drift", span, message).here("written here");
     let help = "reduce the gradient over the replicas first: `collectives.all_reduce(g, op: \"mean\")`; if each \
                 replica has a value of its own, declare a `state`";
-    Some(labelled(graph, d, cause).help(help))
+    labelled(graph, d, cause).help(help)
 }
 
 fn labelled(graph: &Graph, d: Diagnostic, cause: Cause) -> Diagnostic {
