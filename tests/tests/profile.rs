@@ -199,3 +199,18 @@ fn the_bound_of_an_exchange_knows_pairs() {
         assert_eq!(profile.steps[0].schedule, Some(1.0), "from tile {first} on");
     }
 }
+
+/// Advice for a program that waits for the host: packets ahead, and where there are some, fewer packets.
+#[test]
+fn a_slow_host_gets_advice_that_helps() {
+    let limit = |options: &str| {
+        let text = format!(
+            "stream s: in f32[4]{options}; var x: f32[4];
+            program main() {{ repeat 50 {{ x <- x + read(s); }} print(x); }}"
+        );
+        Program::text(text).target("small").estimate("main").limit
+    };
+    let (plain, ahead) = (limit(""), limit(" with (ahead: 2)"));
+    assert!(plain.contains("`with (ahead: 2)` do not wait"), "{plain}");
+    assert!(ahead.contains("fewer, larger packets") && !ahead.contains("with (ahead"), "{ahead}");
+}

@@ -112,6 +112,9 @@ pub struct StepProfile {
     pub waits: bool,
     /// Whether no vertex waits there for a worker that another one occupies: more tiles would not be faster.
     pub worst_is_one_round: bool,
+    /// Whether the host moves its packets ahead.
+    #[serde(skip)]
+    pub is_ahead: bool,
 }
 
 /// A program that others call.

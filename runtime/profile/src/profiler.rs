@@ -176,6 +176,7 @@ impl<'a> Profiler<'a> {
             schedule: ratio(row.exchange_words, row.exchange_bound),
             worst_tile: row.worst.map(|w| w.tile),
             waits: self.timing.waits.binary_search(&id).is_ok(),
+            is_ahead: self.timing.ahead[id].is_some(),
             worst_is_one_round: row.worst.is_some_and(|w| self.is_one_round(id, w.tile)),
         }
     }

@@ -322,6 +322,10 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("the host", ..) if step.name.starts_with("remote ") => {
             "; larger rows share the latency of the memory beside the tiles, which is slower than theirs".to_string()
         }
+        ("the host", ..) if step.is_ahead => {
+            "; its packets come more slowly than the program takes them: fewer, larger packets share the host's answers"
+                .to_string()
+        }
         ("the host", ..) => {
             "; streams `with (ahead: 2)` do not wait for its answers, and fewer, larger packets share them".to_string()
         }

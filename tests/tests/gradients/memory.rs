@@ -187,3 +187,35 @@ fn products_of_a_gradient_have_room() {
     let (free, bound) = (landing(""), landing(", room: 0.08"));
     assert!(bound > 0 && 2 * bound < free, "{bound} of {free}");
 }
+
+/// The gradient by what a loop has written does not depend on how it did: nothing of the loop is kept or reversed.
+#[test]
+fn what_a_loop_has_written_is_a_value() {
+    let text = |how: &str| {
+        format!(
+            "param w: f32[3, 4] = 0.5;
+            var x: f32[4] = [1.0, 2.0, 3.0, 4.0];
+            program main() {{
+                var h: f32[4];
+                h <- x;
+                {how}
+                let g = grad(sum(h * h * 0.5), wrt: h);
+                print(\"same\", g == h);
+                print(\"w\", grad(sum(h), wrt: (h: h, w: w)).h);
+            }}"
+        )
+    };
+    for how in [
+        "repeat i in 0..3 { h <- tanh(h * w[i]); }",
+        "if x[0] > 0.0 { h <- tanh(h); } else { h <- sin(h); }",
+        "par { on tile(1) { h <- tanh(h); } }",
+    ] {
+        let outcome = Program::text(text(how)).run_everywhere();
+        assert_eq!(outcome.prints, ["same [true, true, true, true]", "w [1.0, 1.0, 1.0, 1.0]"], "{how}");
+        let alone = text(how).replace("print(\"w\"", "if false { print(\"w\"").replace(".h);", ".h); }");
+        let profile = profile(&alone);
+        // `h` itself, and the condition of the `if`.
+        assert!(profile.memory.kept.bytes <= 17, "{how}: {}", profile.memory.kept.bytes);
+        assert!(profile.steps.iter().all(|s| !s.name.contains("grad.tanh")), "{how}");
+    }
+}

@@ -3,12 +3,14 @@
 //! Invariant: the result has the structure of `wrt`; each of its float tensors is replaced by one of its shape.
 
 use super::active::Active;
+use super::order::Moment;
 use super::state::{Leaf, ReverseWalk};
-use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
+use super::tape::{Entry, EntryKind, Tape, each_tensor, map_tensors};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};
 use girder_ir::types::Scalar;
 use girder_source::{Diagnostic, Result, Span};
+use std::rc::Rc;
 
 impl Elaborator<'_> {
     /// Elaborates `grad(loss, wrt: s, dy: d)`.
@@ -30,14 +32,14 @@ impl Elaborator<'_> {
         let seed = self.seed(&y, dy, loss.span)?;
         let leaves = self.wanted_leaves(&wrt.value, wrt.span)?;
         let now = self.moment();
+        let chain: Vec<Tape> = self.emission.tapes();
         let mut active = Active::default();
         let mut list = vec![];
         for t in &leaves {
-            let written = self.recorder.written_last(&t.view, now);
+            let written = after_control(&chain, self.recorder.written_last(&t.view, now));
             t.view.parts.iter().for_each(|p| _ = active.insert(p.var, written));
             list.push(Leaf { tensor: t.clone(), written, found: None });
         }
-        let chain: Vec<Tape> = self.emission.tapes();
         chain.iter().for_each(|tape| self.activate(tape, &mut active));
         self.note_carried(&chain, &y.view, &list, &active, span);
         let mut walk = ReverseWalk::new(active, list, chain.len(), span, now);
@@ -149,4 +151,17 @@ impl Elaborator<'_> {
         self.record(begin, EntryKind::Fill { dst: copy.view.clone() }, span);
         Ok(copy.into())
     }
+}
+
+/// Returns the moment after which a wanted tensor has its value: after the whole loop or branch in which it is written
+/// last. What that does with earlier values of the tensor is none of the gradient's.
+fn after_control(chain: &[Tape], written: Moment) -> Moment {
+    let inside = |e: &&Rc<Entry>| {
+        matches!(
+            e.kind,
+            EntryKind::Repeat { .. } | EntryKind::Branch { .. } | EntryKind::Par(_) | EntryKind::Segment(_)
+        ) && e.during.start < written
+            && written <= e.during.end
+    };
+    chain.iter().flat_map(|tape| tape.iter()).find(inside).map_or(written, |e| e.during.end)
 }
