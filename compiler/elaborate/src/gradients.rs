@@ -31,6 +31,7 @@ pub mod formulas;
 mod needs;
 mod again;
 mod control;
+mod versions;
 mod replay;
 pub mod rule_table;
 mod rules;

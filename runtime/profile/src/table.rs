@@ -289,6 +289,11 @@ pub(crate) fn limit(profile: &Profile) -> String {
     let share = 100.0 * most as f64 / all as f64;
     let Some(step) = profile.steps.iter().max_by_key(|s| of(&s.total)) else { return String::new() };
     let inside = 100.0 * of(&step.total) as f64 / most as f64;
+    let beside = profile.steps.iter().filter(|s| s.name.starts_with("remote ")).map(|s| s.total.host);
+    let name = match name {
+        "the host" if beside.fold(0, u64::saturating_add) > most / 2 => "the memory beside the tiles",
+        name => name,
+    };
     format!(
         "limit: {name} takes {share:.0} % of the cycles, {inside:.0} % of it in `{}`{}",
         step.name,
@@ -319,8 +324,8 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("exchange", _, Some(_), _) => {
             "; its schedule is at the bound: fewer words, or inputs nearer to their users".to_string()
         }
-        ("the host", ..) if step.name.starts_with("remote ") => {
-            "; larger rows share the latency of the memory beside the tiles, which is slower than theirs".to_string()
+        ("the memory beside the tiles", ..) => {
+            "; larger rows share its latency, and what fits on the tiles is faster there".to_string()
         }
         ("the host", ..) if step.is_ahead => {
             "; its packets come more slowly than the program takes them: fewer, larger packets share the host's answers"

@@ -72,6 +72,12 @@ impl Elaborator<'_> {
         keeping: Keeping<'_>,
     ) -> Result<Tensor> {
         let span = keeping.span;
+        if self.emission.stage().is_some() {
+            let message = "a loop in a stage cannot keep its values beside the tiles: those of other micro-batches \
+                           would overwrite them";
+            let help = "write `#[recompute]` before the `let` of the stage instead, which keeps only what goes into it";
+            return Err(self.error_help("pipeline::stream", span, message, help));
+        }
         let name = self.entities.vars.unique(keeping.name.clone());
         let buffer = self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), span)?;
         let number = self.forward_number(w, k, span)?;

@@ -45,10 +45,17 @@ impl Elaborator<'_> {
         for (k, phase) in touched.iter().enumerate() {
             for (stream, &at) in &phase.streams {
                 let Some(&before) = touched[..k].iter().find_map(|a| a.streams.get(stream)) else { continue };
-                let message = format!("two stages use the stream `{}`", self.graph.streams[*stream].name);
+                let found = &self.graph.streams[*stream];
+                let (what, help) = match found.rows {
+                    None => (
+                        "stream",
+                        "let one stage read it and pass the packet on, or give each stage a stream of its own",
+                    ),
+                    Some(_) => ("remote buffer", "give each stage a buffer of its own"),
+                };
+                let message = format!("two stages use the {what} `{}`", found.name);
                 let d = Diagnostic::error("pipeline::stream", self.graph.origins.span(at), message).here("here");
                 let d = d.label(self.graph.origins.span(before), "and here");
-                let help = "let one stage read it and pass the packet on, or give each stage a stream of its own";
                 return Err(self.report(d.help(help)));
             }
         }
