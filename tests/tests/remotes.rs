@@ -134,6 +134,10 @@ fn offloaded_loops_have_the_same_gradients() {
     assert!(inner.2 % (15 * 128) == 0 && inner.2 < both.2);
     let again = run("#[recompute] #[offload]", "");
     assert!(again.0 == tiles.0 && again.1 == tiles.1 && 0 < again.2 && again.2 < both.2, "recomputed");
+    // The outer loop runs an iteration again; the inner one then keeps its values beside the tiles, once for each `i`.
+    let nested = run("#[recompute]", "#[offload]");
+    assert!(nested.0 == tiles.0 && nested.1 == tiles.1, "recomputed and offloaded");
+    assert!(nested.2 % (5 * 128) == 0 && 0 < nested.2 && nested.2 < inner.2, "{} bytes", nested.2);
 }
 
 #[test]

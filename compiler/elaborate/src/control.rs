@@ -239,7 +239,7 @@ impl<'a> Elaborator<'a> {
             }
             (other, _) => return Err(self.expected("a count or a range", &other, range_span)),
         };
-        let recompute = std::mem::take(&mut self.recorder.recompute_next);
+        let attributes = std::mem::take(&mut self.recorder.next_loop);
         let (_, begin) = self.begin();
         let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
         let body = self.under_loop(begin, |this| {
@@ -249,7 +249,7 @@ impl<'a> Elaborator<'a> {
             this.block(body).map(drop)
         })?;
         let index = slot.map(|(_, var, start, step)| (var, start, step));
-        let record = EntryKind::Repeat { count: range.count, index, body: tape_of(&body), recompute };
+        let record = EntryKind::Repeat { count: range.count, index, body: tape_of(&body), attributes };
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)?;
         self.record(begin, record, span);
         Ok(())

@@ -12,7 +12,7 @@ use girder_syntax::ast;
 use smol_str::SmolStr;
 
 /// The most rows of a buffer: they are counted by `i32`.
-const ROWS: u64 = i32::MAX as u64;
+const ROWS: u32 = i32::MAX as u32;
 
 impl Elaborator<'_> {
     /// Declares a remote buffer: `remote name: f32[rows, …];`
@@ -23,12 +23,8 @@ impl Elaborator<'_> {
             let message = "a remote buffer has no initial value and no place";
             return Err(self.error_help("elaborate::remote", v.span, message, help));
         }
-        let Some((&rows, row)) = shape.split_first().filter(|(rows, _)| **rows <= ROWS) else {
-            let message = match shape.is_empty() {
-                true => "a remote buffer has rows".to_string(),
-                false => format!("a remote buffer has at most {ROWS} rows"),
-            };
-            return Err(self.error_help("elaborate::remote", v.span, message, help));
+        let Some((&rows, row)) = shape.split_first() else {
+            return Err(self.error_help("elaborate::remote", v.span, "a remote buffer has rows", help));
         };
         let name = self.unique_persistent_name(&v.name.dotted());
         let remote = self.remote_buffer(name, ty, rows, row, v.span)?;
@@ -45,8 +41,12 @@ impl Elaborator<'_> {
         row: &[u64],
         span: Span,
     ) -> Result<StreamId> {
+        let Some(rows) = u32::try_from(rows).ok().filter(|&rows| rows <= ROWS) else {
+            let message = format!("a remote buffer has at most {ROWS} rows, not {rows}");
+            return Err(self.error_help("elaborate::remote", span, message, "make rows longer, or loops shorter"));
+        };
         let origin = self.origin_at(span);
-        let (shape, rows) = (row.iter().copied().collect(), Some(rows.min(ROWS) as u32));
+        let (shape, rows) = (row.iter().copied().collect(), Some(rows));
         let (input, wrap, shuffle, ahead, same) = (true, false, None, 0, false);
         let stream = Stream { name, input, ty, shape, wrap, shuffle, ahead, same, rows, origin };
         let others = self.graph.streams.values().map(Stream::remote_bytes);

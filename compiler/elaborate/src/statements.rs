@@ -4,12 +4,16 @@
 //! have bound are [`Value::Error`].
 
 use crate::elaborator::Elaborator;
+use crate::gradients::tape::LoopAttributes;
 use crate::modules::unknown_attribute;
 use crate::rows::Selection;
 use crate::value::Value;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 use std::time::Instant;
+
+/// The attributes of statements that say how the reverse program gets its values.
+const KEEPING: [&str; 2] = ["recompute", "offload"];
 
 /// The way in which a statement ends.
 #[derive(Debug)]
@@ -146,11 +150,8 @@ impl Elaborator<'_> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
         let span = stmt.span;
-        if stmt.attrs.iter().any(|a| a.name.name == "offload") {
-            return self.offloaded(id, last);
-        }
-        if stmt.attrs.iter().any(|a| a.name.name == "recompute") {
-            return self.recomputed(id, last);
+        if stmt.attrs.iter().any(|a| KEEPING.contains(&a.name.name.as_str())) {
+            return self.with_keeping(id, last);
         }
         let is_block = matches!(&stmt.kind, StmtKind::Expr { expr, .. } if self.is_block(*expr));
         if is_block && stmt.attrs.iter().any(|a| a.name.name == "reverse") {
@@ -175,47 +176,33 @@ impl Elaborator<'_> {
         ended
     }
 
-    /// Runs a loop whose values are kept beside the tiles for the reverse program.
-    fn offloaded(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+    /// Runs a statement with attributes that say how the reverse program gets its values.
+    fn with_keeping(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
-        let others = others(stmt, &["offload", "recompute"]);
-        self.no_attributes(&others, "a statement")?;
-        if !matches!(stmt.kind, StmtKind::Repeat { .. }) {
-            let at = stmt.attrs.iter().find(|a| a.name.name == "offload").map_or(stmt.span, |a| a.name.span);
-            return Err(self.error("names::unknown", at, "`offload` stands before a `repeat`"));
-        }
-        let begin = self.moment();
-        let ended = match stmt.attrs.iter().any(|a| a.name.name == "recompute") {
-            true => self.recomputed(id, last),
-            false => self.plain_statement(id, last, stmt.span),
-        };
-        let end = self.moment();
-        self.recorder.offloaded.push(begin..end);
-        ended
-    }
-
-    /// Runs a statement whose values the reverse program computes again.
-    fn recomputed(&mut self, id: StmtId, last: bool) -> Result<Ended> {
-        let tree = self.tree();
-        let stmt = &tree.stmts[id];
-        let others = others(stmt, &["offload", "recompute"]);
-        self.no_attributes(&others, "a statement")?;
-        let (begin, count) = (self.moment(), self.emission.tape_len());
+        self.no_attributes(&others(stmt, &KEEPING), "a statement")?;
+        let at = |name: &str| stmt.attrs.iter().find(|a| a.name.name == name).map(|a| a.name.span);
+        let (recompute, offload) = (at("recompute"), at("offload"));
         match &stmt.kind {
             StmtKind::Repeat { .. } => {
-                self.recorder.recompute_next = true;
+                let attributes = LoopAttributes { recompute: recompute.is_some(), offload: offload.is_some() };
+                self.recorder.next_loop = attributes;
                 let ended = self.plain_statement(id, last, stmt.span);
-                self.recorder.recompute_next = false;
+                self.recorder.next_loop = LoopAttributes::default();
                 return ended;
+            }
+            _ if offload.is_some() => {
+                let at = offload.unwrap_or(stmt.span);
+                return Err(self.error("names::unknown", at, "`offload` stands before a `repeat`"));
             }
             StmtKind::Decl(ast::Decl::Let(_)) => {}
             StmtKind::Expr { expr, .. } if self.is_block(*expr) => {}
             _ => {
-                let at = stmt.attrs.iter().find(|a| a.name.name == "recompute").map_or(stmt.span, |a| a.name.span);
+                let at = recompute.unwrap_or(stmt.span);
                 let message = "`recompute` stands before a `let`, a block or a `repeat`";
                 return Err(self.error("names::unknown", at, message));
             }
         }
+        let (begin, count) = (self.moment(), self.emission.tape_len());
         let ended = self.plain_statement(id, last, stmt.span)?;
         self.record_segment(begin, count, stmt.span);
         Ok(ended)

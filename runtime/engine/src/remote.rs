@@ -24,20 +24,22 @@ struct Remote {
 }
 
 impl Remotes {
-    /// Returns the buffers of a graph, filled with zeros; together at most `limit` bytes.
+    /// Returns the buffers of a graph, filled with zeros; together with the variables at most `limit` bytes.
     pub(crate) fn new(graph: &Graph, limit: u64) -> Result<Remotes, EngineError> {
         let replicas = graph.replicas.max(1);
-        let all: u64 = graph.streams.values().map(|s| s.remote_bytes()).fold(0, u64::saturating_add);
-        let needed = all.saturating_mul(u64::from(replicas));
-        if needed > limit {
+        let remote: u64 = graph.streams.values().map(|s| s.remote_bytes()).fold(0, u64::saturating_add);
+        let vars = graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add);
+        let needed = remote.saturating_add(vars).saturating_mul(u64::from(replicas));
+        if remote > 0 && needed > limit {
             return Err(EngineError::HostMemory { needed, limit });
         }
         let mut remotes = Remotes::default();
         for (id, stream) in &graph.streams {
             let Some(rows) = stream.rows else { continue };
             let row_bytes = (stream.len() * u64::from(stream.ty.bytes())) as usize;
-            let buffer = Remote { bytes: vec![0; row_bytes * rows as usize], row_bytes, rows, selected: 0 };
-            remotes.buffers[id] = vec![buffer; replicas as usize];
+            // Zeros that no replica touches cost nothing.
+            let buffer = || Remote { bytes: vec![0; row_bytes * rows as usize], row_bytes, rows, selected: 0 };
+            remotes.buffers[id] = (0..replicas).map(|_| buffer()).collect();
         }
         Ok(remotes)
     }

@@ -8,7 +8,7 @@
 use super::order::{Inside, Moment};
 use super::record::tape_of;
 use super::state::{LoopContext, ReverseWalk};
-use super::tape::{Entry, EntryKind, Tape, What, each_touched, each_write};
+use super::tape::{Entry, EntryKind, LoopAttributes, Tape, What, each_touched, each_write};
 use crate::elaborator::{Body, Elaborator, NodeKind};
 use crate::value::Tensor;
 use girder_ir::graph::VarClass;
@@ -149,7 +149,7 @@ impl Elaborator<'_> {
         count: u64,
         index: Option<(VarId, i32, i32)>,
         body: &Rc<Tape>,
-        recompute: bool,
+        attributes: LoopAttributes,
     ) -> Result<()> {
         let bodies = std::slice::from_ref(body);
         if count == 0 || !self.writes_reached(w, bodies) {
@@ -178,8 +178,9 @@ impl Elaborator<'_> {
             backward,
             index_again,
             rows,
+            offload: attributes.offload,
         });
-        let done = match recompute {
+        let done = match attributes.recompute {
             true => self.reverse_again(w, e, body),
             false => self.walk(w, body),
         };

@@ -5,6 +5,7 @@
 
 use super::checks::{Carried, LateCheck};
 use super::order::Moment;
+use super::tape::LoopAttributes;
 use crate::value::Place;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Field};
@@ -41,8 +42,8 @@ pub struct Recorder {
     /// All writes in their order.
     order: Vec<(Moment, VarId, Span)>,
     made: FxHashMap<VarId, Moment>,
-    /// Whether the next `repeat` has the attribute `recompute`.
-    pub recompute_next: bool,
+    /// The attributes of the next `repeat`.
+    pub next_loop: LoopAttributes,
     /// Checks that are due when loops close.
     pub late: Vec<LateCheck>,
     /// What gradients in loops read that the loops may carry.
@@ -50,8 +51,6 @@ pub struct Recorder {
     /// The moments of steps that are computed again, and of reverse programs. What they overwrite is kept where it is
     /// needed, since no text can keep it.
     pub again: Vec<Range<Moment>>,
-    /// The moments of loops whose values are kept beside the tiles.
-    pub offloaded: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,

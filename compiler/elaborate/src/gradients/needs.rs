@@ -229,10 +229,7 @@ impl Elaborator<'_> {
         let name = format_smolstr!("{}.kept", self.graph.vars[var].name);
         let maker = self.maker_of(w, &path, var, at).unwrap_or(self.graph.vars[var].origin);
         let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span };
-        let row = match self.is_offloaded(w, k) {
-            true => self.kept_beside(w, k, t, keeping)?,
-            false => self.kept_on_tiles(w, k, t, keeping)?,
-        };
+        let row = self.stashed(w, k, t, keeping)?;
         w.loops[k].rows.push((key, row.clone()));
         Ok(row)
     }

@@ -112,8 +112,8 @@ impl Elaborator<'_> {
             }
             EntryKind::Opaque { what, reads, writes } => self.reverse_opaque(w, e, *what, reads, writes),
             EntryKind::Branch { on, keys, arms } => self.reverse_branch(w, e, on, keys, arms),
-            EntryKind::Repeat { count, index, body, recompute } => {
-                self.reverse_repeat(w, e, *count, *index, body, *recompute)
+            EntryKind::Repeat { count, index, body, attributes } => {
+                self.reverse_repeat(w, e, *count, *index, body, *attributes)
             }
             EntryKind::Par(arms) => self.reverse_par(w, e, arms),
             EntryKind::Segment(tape) => self.reverse_segment(w, e, tape),

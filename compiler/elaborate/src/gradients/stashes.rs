@@ -5,6 +5,7 @@ use super::order::{Inside, Moment};
 use super::state::ReverseWalk;
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Tensor, Value};
+use girder_ir::ids::StreamId;
 use girder_ir::program::Effect;
 use girder_source::{Failed, OriginId, Result, Span};
 use smol_str::SmolStr;
@@ -25,14 +26,15 @@ pub(super) struct Keeping<'p> {
     pub span: Span,
 }
 
-impl Elaborator<'_> {
-    /// Returns whether the values of a loop are kept beside the tiles.
-    pub(super) fn is_offloaded(&self, w: &ReverseWalk, k: usize) -> bool {
-        w.loops[..=k].iter().any(|l| self.recorder.offloaded.iter().any(|r| r.contains(&l.during.start)))
-    }
+/// Where rows are.
+enum Stash {
+    Tiles(Tensor),
+    Beside(StreamId),
+}
 
-    /// Keeps a value on the tiles, and returns the row of the reverse iteration.
-    pub(super) fn kept_on_tiles(
+impl Elaborator<'_> {
+    /// Keeps a value of the body of a loop, and returns the row of the reverse iteration.
+    pub(super) fn stashed(
         &mut self,
         w: &mut ReverseWalk,
         k: usize,
@@ -40,86 +42,91 @@ impl Elaborator<'_> {
         keeping: Keeping<'_>,
     ) -> Result<Tensor> {
         let span = keeping.span;
+        let stash = match w.loops[..=k].iter().any(|l| l.offload) {
+            true => self.stash_beside(t, &keeping)?,
+            false => self.stash_on_tiles(t, &keeping)?,
+        };
+        let number = self.forward_number(w, k, span)?;
+        let around = self.emission.replace_path(vec![keeping.name]);
+        let origin = self.emission.replace_origin(Some(keeping.maker));
+        let nodes = self.aside(|this| this.put_in(&stash, number, t, span));
+        self.emission.replace_origin(origin);
+        self.emission.replace_path(around);
+        self.splice(w.root, keeping.path, keeping.at, nodes?);
+        if let Stash::Tiles(stash) = &stash {
+            self.give_up_stash(w, stash, span);
+        }
+        let number = self.reverse_number(w, k, span)?;
+        let row = self.hoisted(w.loops[k].depth, |this| this.untaped(|this| this.row_from(&stash, number, span)))?;
+        let Value::Tensor(row) = row else { return Err(Failed) };
+        // Later gradients cannot follow what a stash holds.
+        let held = match &stash {
+            Stash::Tiles(stash) => stash.view.vars(),
+            Stash::Beside(_) => row.view.vars(),
+        };
+        self.recorder.stashes.extend(held);
+        Ok(Tensor::clone(&row))
+    }
+
+    fn stash_on_tiles(&mut self, t: &Tensor, keeping: &Keeping<'_>) -> Result<Stash> {
         let mut shape = vec![keeping.rows];
         shape.extend(t.view.shape());
         let around = self.emission.replace_path(vec![]);
-        let stash = self.temporary(&keeping.name, t.ty, &shape, span);
+        let stash = self.temporary(&keeping.name, t.ty, &shape, keeping.span);
         self.emission.replace_path(around);
-        let stash = stash?;
-        self.recorder.stashes.extend(stash.view.vars());
-        let number = self.forward_number(w, k, span)?;
-        let given = |value: Value| Given { name: SmolStr::default(), value, span };
-        let put = vec![given(stash.clone().into()), given(number.into()), given(t.clone().into())];
-        self.keep(w, &keeping, |this| this.prelude_given("put_row", put, span))?;
-        let outer = w.loops[0].path.clone();
-        let before = w.loops[0].during.start;
+        stash.map(Stash::Tiles)
+    }
+
+    fn stash_beside(&mut self, t: &Tensor, keeping: &Keeping<'_>) -> Result<Stash> {
+        if self.emission.stage().is_some() {
+            let message = "a loop in a stage cannot keep its values beside the tiles: those of other micro-batches \
+                           would overwrite them";
+            let help = "write `#[recompute]` before the `let` of the stage instead, which keeps only what goes into it";
+            return Err(self.error_help("pipeline::stream", keeping.span, message, help));
+        }
+        let name = self.entities.vars.unique(keeping.name.clone());
+        self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), keeping.span).map(Stash::Beside)
+    }
+
+    /// Emits the steps that write a row.
+    fn put_in(&mut self, stash: &Stash, number: Tensor, t: &Tensor, span: Span) -> Result<Value> {
+        match stash {
+            Stash::Tiles(stash) => {
+                let put = [stash.clone(), number, t.clone()].map(|t| given(t, span));
+                self.prelude_given("put_row", put.into(), span)
+            }
+            Stash::Beside(buffer) => {
+                self.seek(*buffer, &number, span)?;
+                self.write_stream(*buffer, t.clone().into(), span)?;
+                Ok(Value::Unit)
+            }
+        }
+    }
+
+    /// Emits the steps that read a row back.
+    fn row_from(&mut self, stash: &Stash, number: Tensor, span: Span) -> Result<Value> {
+        match stash {
+            Stash::Tiles(stash) => {
+                self.prelude_given("row", [stash.clone(), number].map(|t| given(t, span)).into(), span)
+            }
+            Stash::Beside(buffer) => {
+                self.seek(*buffer, &number, span)?;
+                self.packet(*buffer, span).map(Value::from)
+            }
+        }
+    }
+
+    /// Gives up the contents of a stash before the outermost loop.
+    fn give_up_stash(&mut self, w: &ReverseWalk, stash: &Tensor, span: Span) {
+        let (outer, before) = (&w.loops[0].path, w.loops[0].during.start);
         let what = stash.view.clone().canonical();
         let origin = self.origin_at(span);
         let (kind, stage) = (NodeKind::Effect(Effect::Undef { what }), self.emission.stage());
         let give_up = Node { kind, origin, at: before, reverse: true, stage };
         self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
-        let number = self.reverse_number(w, k, span)?;
-        let read = vec![given(stash.into()), given(number.into())];
-        self.read_back(w, k, |this| this.prelude_given("row", read, span))
     }
+}
 
-    /// Keeps a value beside the tiles, and returns the row of the reverse iteration.
-    pub(super) fn kept_beside(
-        &mut self,
-        w: &mut ReverseWalk,
-        k: usize,
-        t: &Tensor,
-        keeping: Keeping<'_>,
-    ) -> Result<Tensor> {
-        let span = keeping.span;
-        if self.emission.stage().is_some() {
-            let message = "a loop in a stage cannot keep its values beside the tiles: those of other micro-batches \
-                           would overwrite them";
-            let help = "write `#[recompute]` before the `let` of the stage instead, which keeps only what goes into it";
-            return Err(self.error_help("pipeline::stream", span, message, help));
-        }
-        let name = self.entities.vars.unique(keeping.name.clone());
-        let buffer = self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), span)?;
-        let number = self.forward_number(w, k, span)?;
-        self.keep(w, &keeping, |this| {
-            this.seek(buffer, &number, span)?;
-            this.write_stream(buffer, t.clone().into(), span)?;
-            Ok(Value::Unit)
-        })?;
-        let number = self.reverse_number(w, k, span)?;
-        let row = self.read_back(w, k, |this| {
-            this.seek(buffer, &number, span)?;
-            this.packet(buffer, span).map(Value::from)
-        })?;
-        self.recorder.stashes.extend(row.view.vars());
-        Ok(row)
-    }
-
-    /// Emits the steps that keep a value where it is there.
-    fn keep(
-        &mut self,
-        w: &ReverseWalk,
-        keeping: &Keeping<'_>,
-        steps: impl FnOnce(&mut Self) -> Result<Value>,
-    ) -> Result<()> {
-        let around = self.emission.replace_path(vec![keeping.name.clone()]);
-        let origin = self.emission.replace_origin(Some(keeping.maker));
-        let nodes = self.aside(steps);
-        self.emission.replace_origin(origin);
-        self.emission.replace_path(around);
-        self.splice(w.root, keeping.path, keeping.at, nodes?);
-        Ok(())
-    }
-
-    /// Emits the steps that read a value back, before those of the reverse iteration that need it.
-    fn read_back(
-        &mut self,
-        w: &ReverseWalk,
-        k: usize,
-        steps: impl FnOnce(&mut Self) -> Result<Value>,
-    ) -> Result<Tensor> {
-        let row = self.hoisted(w.loops[k].depth, |this| this.untaped(steps))?;
-        let Value::Tensor(row) = row else { return Err(Failed) };
-        Ok(Tensor::clone(&row))
-    }
+fn given(t: Tensor, span: Span) -> Given {
+    Given { name: SmolStr::default(), value: t.into(), span }
 }

@@ -50,6 +50,8 @@ pub struct LoopContext {
     pub index_again: Option<Tensor>,
     /// Values that were read back.
     pub rows: Vec<(Kept, Tensor)>,
+    /// Whether what is kept of its iterations is beside the tiles.
+    pub offload: bool,
 }
 
 /// A view, the moment of its last write and the body where it is kept.

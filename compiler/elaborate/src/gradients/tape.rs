@@ -123,13 +123,22 @@ pub enum EntryKind {
         index: Option<(VarId, i32, i32)>,
         /// One iteration.
         body: Rc<Tape>,
-        /// `#[recompute]`
-        recompute: bool,
+        /// Its attributes.
+        attributes: LoopAttributes,
     },
     /// Bodies that do not depend on one another.
     Par(Vec<Rc<Tape>>),
     /// `#[recompute] { … }`: entries whose values are computed again.
     Segment(Rc<Tape>),
+}
+
+/// How the reverse of a loop gets the values that it needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoopAttributes {
+    /// `#[recompute]`: most are computed again.
+    pub recompute: bool,
+    /// `#[offload]`: those that are kept are beside the tiles.
+    pub offload: bool,
 }
 
 /// Steps without a derivative.
