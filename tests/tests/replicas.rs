@@ -401,3 +401,56 @@ fn batches_of_replicas_are_normalised_as_one() {
         }
     }
 }
+
+/// Each group of replicas normalises a batch of its own.
+#[test]
+fn batches_of_groups_are_normalised_each() {
+    let text = |norm: &str| {
+        format!(
+            "use collectives; use nn; use random;
+            var y: f32[8, 4, 3]; var dx: f32[8, 4, 3];
+            program main() {{
+                let parts = fn(x) {{ x.reshape([replicas, 8 / replicas, 4, 3])[replica_index] }};
+                let x = copy(parts(random.normal([8, 4, 3], seed: 2) * 3.0 + 1.0));
+                let t = parts(random.normal([8, 4, 3], seed: 3));
+                let norm = {norm};
+                y <- collectives.all_gather(norm).reshape([8, 4, 3]);
+                dx <- collectives.all_gather(grad(sum(norm * t), wrt: x)).reshape([8, 4, 3]);
+            }}"
+        )
+    };
+    let run = |norm: &str, replicas: u32| {
+        let program = Program::text(text(norm)).target("small-4").replicas(replicas);
+        let outcome = program.run_everywhere();
+        ["y", "dx"].map(|name| outcome.get::<f32>(name))
+    };
+    let halves = "nn.batch_norm(x, across: true, groups: collectives.consecutive(2))";
+    let (each, grouped) = (run("nn.batch_norm(x)", 2), run(halves, 4));
+    let all = run("nn.batch_norm(x, across: true)", 4);
+    for ((each, grouped), all) in each.iter().zip(&grouped).zip(&all) {
+        let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 4e-6 * a.abs().max(1.0));
+        assert!(each.len() == 96 && close(each, grouped) && !close(each, all), "{each:?}\n{grouped:?}");
+    }
+}
+
+/// The way in which vectors are gathered is chosen by a formula; neither of the two is much faster than the chosen one.
+#[test]
+fn vectors_are_gathered_in_the_faster_way() {
+    let cases = [("bow-pod16", 16u32, [64, 4096, 65_536, 1_000_000]), ("small-8", 4, [16, 64, 256, 1024])];
+    for (target, replicas, sizes) in cases {
+        for n in sizes {
+            let cycles = |gathered: &str| {
+                let text = format!(
+                    "use collectives; var x: f32[{n}]; var y: f32[replicas, {n}];
+                     program main() {{ y <- collectives.{gathered}; }}"
+                );
+                Program::text(text).target(target).replicas(replicas).estimate("main").total.cycles()
+            };
+            let chosen = cycles("all_gather(x)");
+            for way in ["sent_to_all", "relayed"] {
+                let other = cycles(&format!("{way}(x, collectives.groups_of(()))"));
+                assert!(chosen as f64 <= 1.25 * other as f64, "{target}, {n} elements: {chosen}, {way} {other}");
+            }
+        }
+    }
+}
