@@ -131,6 +131,46 @@ fn random_pipelines_give_the_bits_of_a_loop() {
     }
 }
 
+/// A stage that is computed again counts its micro-batches and updates its statistics once for each.
+#[test]
+fn recomputed_stages_change_their_state_once() {
+    let text = |schedule: &str, attribute: &str| {
+        format!(
+            "use nn; use optim; use random;
+            param w: f32[6, 5] = random.normal(seed: 1);
+            param v: f32[5, 3] = random.normal(seed: 2);
+            var xs: f32[5, 4, 6] = random.normal(seed: 3);
+            var ys: f32[5, 4, 3] = random.normal(seed: 4);
+            state mu: f32[5]; state va: f32[5] = 1.0; state turn: i32; state at: i32;
+            program main() {{
+                repeat 2 {{
+                    let (loss, g) = pipeline(micro_batches: 5, schedule: \"{schedule}\") {{
+                        {attribute} let a = stage on ipu(0) {{
+                            let x = xs[turn % 5];
+                            turn += 1;
+                            tanh(x @ w)
+                        }};
+                        {attribute} let b = stage on ipu(1) {{ relu(nn.batch_norm(a, mean: mu, variance: va)) }};
+                        {attribute} let c = stage on ipu(2) {{
+                            let y = ys[at % 5];
+                            at += 1;
+                            nn.mse((b + a) @ v, y)
+                        }};
+                        (c, grad(c, wrt: (w, v)))
+                    }};
+                    optim.sgd((w, v), g, rate: 0.05);
+                    print(\"loss\", loss);
+                }}
+                print(\"w\", w); print(\"v\", v); print(\"mu\", mu); print(\"va\", va); print(\"turns\", turn + at);
+            }}"
+        )
+    };
+    let kept = run(&text("sharded", ""), "small-4");
+    for schedule in ["1f1b", "gpipe", "interleaved", "sharded"] {
+        agree(&run(&text(schedule, "#[recompute]"), "small-4"), &kept, schedule);
+    }
+}
+
 #[test]
 fn a_pipeline_without_gradients_sends_packets_in_order() {
     let text = |schedule: &str| {

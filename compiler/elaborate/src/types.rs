@@ -83,10 +83,20 @@ impl Elaborator<'_> {
 
     /// Returns an element type by name, or the one that a type parameter is bound to.
     fn elem_type(&mut self, name: &ast::Path) -> Result<ElemType> {
-        match self.name(&name.dotted(), name.span)? {
-            Value::Type(t) => Ok(t),
-            other => Err(self.expected("an element type", &other, name.span)),
+        let written = name.dotted();
+        let found = self.name(&written, name.span)?;
+        if let Value::Type(t) = found {
+            return Ok(t);
         }
+        let of_elements = match &*written {
+            "int" => "; elements that are integers are `i32`",
+            "float" => "; elements that are floats are `f32`",
+            "string" => "",
+            _ => return Err(self.expected("an element type", &found, name.span)),
+        };
+        let message = format!("`{written}` is a type of static values, not of elements");
+        let help = format!("a static value has its name from `let`: `let n: {written} = …;`{of_elements}");
+        Err(self.error_help("elaborate::type_mismatch", name.span, message, help))
     }
 
     /// Checks a value against a type, binds sizes, and converts static numbers; returns the converted value.

@@ -142,7 +142,17 @@ impl Elaborator<'_> {
             .report(d.help("write to another variable, or use `copy(x)` here, or take the gradient before the write")))
     }
 
-    /// Returns a copy, made in time, of a value that steps overwrite which are computed again.
+    /// Returns a tensor with the elements that another had when an entry began: a copy, if they are overwritten.
+    pub(super) fn need_or_copy(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry) -> Result<Tensor> {
+        let since = e.during.start;
+        let in_loop = (0..w.loops.len()).any(|k| self.varies(w, k, &t.view));
+        if in_loop || self.lost(w, &t.view, since).is_none() {
+            return self.need(w, t, e, false);
+        }
+        self.kept_again(w, t, e, since)
+    }
+
+    /// Returns a copy, made in time, of a value that later steps overwrite.
     fn kept_again(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
         let version = self.recorder.written_last(&t.view, since);
         let (mut path, mut at) = (vec![], since);

@@ -27,6 +27,17 @@ pub(super) struct Accesses {
     pub(super) writes: FxHashSet<VarId>,
 }
 
+/// The older variables that a part changes for what comes after it.
+#[derive(Default)]
+struct Advances {
+    /// Those that it changes before it reads them, and through which no gradient passes, such as the state of a random
+    /// generator: their new values are kept.
+    first: FxHashSet<VarId>,
+    /// Those that it changes after it reads them, and whose new values no adjoint reaches, such as counters and running
+    /// statistics: their old values are kept, if they are read at all.
+    last: FxHashSet<VarId>,
+}
+
 impl Elaborator<'_> {
     /// Reverses a segment: computes it again, then walks the copy.
     pub(super) fn reverse_segment(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
@@ -59,14 +70,15 @@ impl Elaborator<'_> {
         let mut nodes: Vec<Node> = body.nodes.iter().filter(inside).cloned().collect();
         nodes.retain(|n| !self.keeps(n));
         let is_iteration = w.loops.last().is_some_and(|l| l.during == during);
-        let once = if is_iteration { vec![] } else { self.take_advances(w, &mut nodes, &during) };
+        let advances = if is_iteration { Advances::default() } else { self.take_advances(w, &mut nodes, &during) };
         let mut sides = Accesses::default();
         nodes.iter().for_each(|n| self.accesses(n, &mut sides));
         if nodes.iter().any(|n| self.has_effect(&n.kind)) {
             let message = "an effect is not computed again";
             let d = girder_source::Diagnostic::error("grad::recompute", span, message);
             let d = d.label(w.span, "gradient taken here");
-            return Err(self.report(d.help("move `print`, streams, `abort`, `call` and `while` out of the part")));
+            let help = "move `print`, streams, rows of remote buffers, `abort`, `call` and `while` out of the part";
+            return Err(self.report(d.help(help)));
         }
         // Values at the start of the part, and variables of the copy's own. The index of a loop that is computed again
         // is that of the reverse loop.
@@ -80,7 +92,7 @@ impl Elaborator<'_> {
             let whole = Tensor { view: View::whole(var, &v.shape), ty: v.ty };
             let written = sides.writes.contains(&var);
             let local = index != Some(var) && self.is_local(var, &during);
-            if once.contains(&var) {
+            if advances.first.contains(&var) {
                 let kept = self.need(w, &whole, e, true)?;
                 if let ([part], false) = (&kept.view.parts[..], kept.view == whole.view) {
                     versions.add(var, 0, part.var);
@@ -95,7 +107,10 @@ impl Elaborator<'_> {
                 t.view.vars().iter().for_each(|&t| versions.add(var, 0, t));
                 continue;
             }
-            let now = self.need(w, &whole, &begin, false)?;
+            let now = match advances.last.contains(&var) {
+                true => self.need_or_copy(w, &whole, &begin)?,
+                false => self.need(w, &whole, &begin, false)?,
+            };
             let now = if written && now.view == whole.view { self.copy_of(&now, span)? } else { now };
             match (&now.view.parts[..], now.view == whole.view) {
                 (_, true) => {}
@@ -180,33 +195,42 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Takes out the steps that change an older variable through which no gradient passes, such as the state of a
-    /// random generator: they are not to happen twice. Returns the variables that they write, whose values are kept.
-    fn take_advances(&self, w: &ReverseWalk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Vec<VarId> {
+    /// Takes out the steps that change older variables for what comes after the part, which are not to happen twice.
+    fn take_advances(&self, w: &ReverseWalk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Advances {
         let sides = |node: &Node| {
             let mut a = Accesses::default();
             self.accesses(node, &mut a);
             a
         };
         let all: Vec<Accesses> = nodes.iter().map(sides).collect();
-        let touched = |from: usize, to: usize, var: VarId| {
-            all[from..to].iter().any(|a| a.reads.contains(&var) || a.writes.contains(&var))
-        };
-        let is_advance = |k: usize| {
+        let touches = |k: usize, var: VarId| all[k].reads.contains(&var) || all[k].writes.contains(&var);
+        let is_step = |k: usize| matches!(nodes[k].kind, NodeKind::Execute(_) | NodeKind::Copy(_));
+        let is_older = |var: VarId| !self.is_local(var, during);
+        let wanted = |var: VarId| w.leaves.iter().any(|l| l.found.is_none() && l.tensor.view.vars().contains(&var));
+        let mut taken = vec![false; nodes.len()];
+        for k in (0..nodes.len()).rev() {
+            let is_last = |v: VarId| !(k + 1..nodes.len()).any(|later| !taken[later] && touches(later, v));
             let writes = &all[k].writes;
-            matches!(nodes[k].kind, NodeKind::Execute(_) | NodeKind::Copy(_))
-                && writes.iter().any(|&v| !self.is_local(v, during))
+            taken[k] = is_step(k)
+                && !writes.is_empty()
+                && writes.iter().all(|&v| is_older(v) && !w.adjoints.has(v) && !wanted(v) && is_last(v));
+        }
+        let written = |steps: &[usize]| steps.iter().flat_map(|&k| &all[k].writes).copied().collect();
+        let last: Vec<usize> = (0..nodes.len()).filter(|&k| taken[k]).collect();
+        let is_first = |k: usize| {
+            let writes = &all[k].writes;
+            is_step(k)
+                && writes.iter().any(|&v| is_older(v))
                 && writes.iter().all(|&v| {
                     let later = all[k + 1..].iter().any(|a| a.writes.contains(&v));
-                    !w.active.has(v) && !later && !touched(0, k, v)
+                    !w.active.has(v) && !later && !(0..k).any(|earlier| touches(earlier, v))
                 })
         };
-        let taken: Vec<bool> = (0..nodes.len()).map(is_advance).collect();
-        let written = all.iter().zip(&taken).filter(|(_, taken)| **taken).flat_map(|(a, _)| &a.writes);
-        let once = written.copied().collect();
+        let first: Vec<usize> = (0..nodes.len()).filter(|&k| !taken[k] && is_first(k)).collect();
+        first.iter().for_each(|&k| taken[k] = true);
         let mut taken = taken.iter();
         nodes.retain(|_| !taken.next().is_some_and(|t| *t));
-        once
+        Advances { first: written(&first), last: written(&last) }
     }
 
     /// Returns the variables of which a step writes every element.
