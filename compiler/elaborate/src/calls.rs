@@ -256,12 +256,14 @@ impl Elaborator<'_> {
                     return Err(self.report(d.label(p.span, "declared here")));
                 }
             };
+            sizes.parameter = Some(p.span);
             let value = match &p.ty {
                 Some(ty) => self.fit(value, ty, &mut sizes, at)?,
                 None => value,
             };
             self.define(p.name.name.clone(), value, false);
         }
+        sizes.parameter = None;
         for (name, value) in sizes.bound.clone() {
             // A parameter of the same name takes precedence.
             if !f.params.iter().any(|p| p.name.name == name) {

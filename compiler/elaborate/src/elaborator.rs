@@ -187,6 +187,11 @@ impl<'a> Elaborator<'a> {
 
     /// Reports a value of the wrong kind; [`Value::Error`] is not reported again.
     pub fn expected(&mut self, what: &str, found: &Value, span: Span) -> Failed {
+        self.expected_by(None, what, found, span)
+    }
+
+    /// The same, with the parameter whose argument the value is.
+    pub fn expected_by(&mut self, parameter: Option<Span>, what: &str, found: &Value, span: Span) -> Failed {
         if found.is_error() {
             return Failed;
         }
@@ -199,7 +204,10 @@ impl<'a> Elaborator<'a> {
             (_, Value::Row(..)) => d.help(READ_FIRST),
             _ => d,
         };
-        self.report(d)
+        self.report(match parameter {
+            Some(at) => d.label(at, "the parameter"),
+            None => d,
+        })
     }
 
     /// Charges one step of static evaluation.

@@ -17,6 +17,8 @@ pub struct Sizes {
     pub bound: Vec<(SmolStr, Value)>,
     /// Generics with their classes.
     pub generics: Vec<(SmolStr, SmolStr)>,
+    /// The parameter that is being bound.
+    pub parameter: Option<Span>,
 }
 
 impl Sizes {
@@ -111,7 +113,7 @@ impl Elaborator<'_> {
                         items.iter().map(|i| self.fit(i.clone(), inner, sizes, span)).collect();
                     Ok(Value::List(Arc::new(fitted?)))
                 }
-                other => Err(self.expected("a list", &other, span)),
+                other => Err(self.expected_by(sizes.parameter, "a list", &other, span)),
             },
             TypeKind::Tuple(parts) => match value {
                 Value::Unit if parts.is_empty() => Ok(Value::Unit),
@@ -123,7 +125,10 @@ impl Elaborator<'_> {
                     }
                     Ok(Value::Tuple(Arc::new(out)))
                 }
-                other => Err(self.expected(&format!("a tuple of {}", parts.len()), &other, span)),
+                other => {
+                    let what = format!("a tuple of {}", parts.len());
+                    Err(self.expected_by(sizes.parameter, &what, &other, span))
+                }
             },
             TypeKind::Name { name, dims } => self.fit_name(value, name, dims.as_deref(), sizes, span),
         }
@@ -160,7 +165,7 @@ impl Elaborator<'_> {
                 _ => None,
             };
             if let Some(what) = kind {
-                return Err(self.expected(what, &value, span));
+                return Err(self.expected_by(sizes.parameter, what, &value, span));
             }
         }
         let tensor = match value {
@@ -172,7 +177,7 @@ impl Elaborator<'_> {
             }
             other => {
                 let what = format!("a tensor of type {}", self.type_text(&dotted, dims));
-                return Err(self.expected(&what, &other, span));
+                return Err(self.expected_by(sizes.parameter, &what, &other, span));
             }
         };
         self.fit_elem(&dotted, name.span, tensor.ty, sizes, span)?;
