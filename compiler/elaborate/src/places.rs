@@ -136,8 +136,26 @@ impl<'a> Elaborator<'a> {
         let end = start as i128 + count as i128;
         if start < 0 || end > self.machine.ipus as i128 {
             let missing = if start < 0 { start as i128 } else { end - 1 };
-            let message = format!("there is no ipu {missing}: {} has {}", self.machine.name, self.machine.ipus);
-            return Err(self.error("place::no_such_tile", span, message));
+            let (name, ipus) = (&self.machine.name, self.machine.ipus);
+            let (message, help) = match self.machine.partition.replicas {
+                1 => {
+                    let known = match ipus {
+                        1 => "its number is 0".to_string(),
+                        _ => format!("their numbers are 0 to {}", ipus - 1),
+                    };
+                    let help = format!("{known}; `--target` chooses another machine");
+                    (format!("there is no ipu {missing}: {name} has {ipus}"), help)
+                }
+                replicas => {
+                    let all = ipus * replicas;
+                    let help = format!(
+                        "the {all} ipus are divided among {replicas} replicas: take fewer `--replicas`, or a larger \
+                         `--target`"
+                    );
+                    (format!("there is no ipu {missing}: a replica on {name} has {ipus}"), help)
+                }
+            };
+            return Err(self.error_help("place::no_such_tile", span, message, help));
         }
         let per = self.machine.chip.tiles;
         Ok(Place { first: start as u32 * per, count: count as u32 * per, grain: None })

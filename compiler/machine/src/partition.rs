@@ -26,7 +26,8 @@ impl Machine {
             return fail(format!("a partition has a power of two of processors, not {ipus}"));
         }
         if !replicas.is_power_of_two() || replicas > ipus {
-            return fail(format!("{ipus} processors cannot be divided among {replicas} replicas"));
+            let plural = if ipus == 1 { "" } else { "s" };
+            return fail(format!("{ipus} processor{plural} cannot be divided among {replicas} replicas"));
         }
         let topology = |ipus: u32| match ipus {
             1 => Topology::None,
@@ -108,6 +109,7 @@ mod tests {
         let large = "a partition of 128 processors is larger than the machine, which has 64";
         assert_eq!(of(128, 1), Err(large.into()));
         assert_eq!(of(4, 8), Err("4 processors cannot be divided among 8 replicas".into()));
+        assert_eq!(of(1, 2), Err("1 processor cannot be divided among 2 replicas".into()));
         assert_eq!(of(4, 3), Err("4 processors cannot be divided among 3 replicas".into()));
     }
 
