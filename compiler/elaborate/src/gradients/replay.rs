@@ -286,7 +286,11 @@ impl Elaborator<'_> {
         let name = self.graph.vars[var].name.clone();
         let message = format!("this part writes `{name}`, which is older, so it cannot be computed again");
         let d = Diagnostic::error("grad::recompute", e.span, message).label(w.span, "gradient taken here");
-        self.report(d.help("let the part make new values, or take `#[recompute]` away"))
+        let help = match w.active.has(var) {
+            true => "let the part make new values, or take `#[recompute]` away".to_string(),
+            false => format!("write `{name}` after its last use in the part, or take `#[recompute]` away"),
+        };
+        self.report(d.help(help))
     }
 
     /// Collects the variables whose values the reverse of a tape may need.
