@@ -7,7 +7,7 @@
 
 use super::order::{Inside, Moment};
 use super::state::ReverseWalk;
-use super::tape::{Entry, EntryKind, Tape, each_write};
+use super::tape::{Entry, EntryKind, Tape, each_write, without_writes};
 use super::versions::{Versions, renamed_tape};
 use crate::elaborator::{Body, Elaborator, Node, NodeKind};
 use crate::value::Tensor;
@@ -126,6 +126,8 @@ impl Elaborator<'_> {
                 t.view.vars().iter().for_each(|&t| versions.add(var, node.at + 1, t));
             }
         }
+        // What the last steps wrote is no part of the copy: it is on the tape once, where they ran.
+        let tape = &without_writes(tape, &advances.last);
         // The steps that the reverse needs, at moments of their own.
         let mut needed = FxHashSet::default();
         self.needs_of(w, tape, &mut needed);

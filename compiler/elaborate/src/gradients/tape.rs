@@ -13,6 +13,7 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{OriginId, Span};
 use girder_typing::ModuleRef;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::ops::Range;
 use std::rc::Rc;
@@ -239,6 +240,22 @@ pub fn each_write(tape: &Tape, f: &mut dyn FnMut(VarId)) {
         }
         e.bodies().iter().for_each(|t| each_write(t, f));
     }
+}
+
+/// Returns a tape without the entries that write some variables. Loops and branches that do stay.
+pub fn without_writes(tape: &Tape, of: &FxHashSet<VarId>) -> Tape {
+    let kept = |e: &Rc<Entry>| match &e.kind {
+        EntryKind::Segment(inner) => {
+            let kind = EntryKind::Segment(Rc::new(without_writes(inner, of)));
+            Some(Rc::new(Entry { kind, ..Entry::clone(e) }))
+        }
+        _ => {
+            let mut writes = false;
+            each_write(&vec![e.clone()], &mut |v| writes |= of.contains(&v));
+            (!writes || !e.bodies().is_empty()).then(|| e.clone())
+        }
+    };
+    tape.iter().filter_map(kept).collect()
 }
 
 /// Calls `f` with every variable that the entries of a tape read or write.
