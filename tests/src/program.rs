@@ -24,6 +24,7 @@ pub struct Program {
     limits: Limits,
     allow_over_memory: bool,
     batched: bool,
+    without: Vec<&'static str>,
     streams: Vec<(String, Array)>,
 }
 
@@ -71,7 +72,8 @@ impl Program {
         let (arguments, limits) = (Arguments::default(), Limits::default());
         let allow_over_memory = head.allow_over_memory;
         let path = path.display().to_string();
-        let program = Program { path, text, machine, arguments, limits, allow_over_memory, batched: true, streams };
+        let (batched, without) = (true, vec![]);
+        let program = Program { path, text, machine, arguments, limits, allow_over_memory, batched, without, streams };
         let program = head.args.iter().fold(program, |p, arg| p.arg(arg));
         head.limits.iter().fold(program, |p, limit| p.limit(limit))
     }
@@ -116,6 +118,12 @@ impl Program {
         self
     }
 
+    /// Leaves out all optional passes.
+    pub fn without_optional_passes(mut self) -> Program {
+        self.without = girder::PASSES.iter().filter(|p| p.optional).map(|p| p.name).collect();
+        self
+    }
+
     /// Turns batched evaluation off: loops are evaluated one iteration at a time.
     pub fn one_at_a_time(mut self) -> Program {
         self.batched = false;
@@ -146,7 +154,8 @@ impl Program {
 
     pub(crate) fn open(&self) -> (Compilation, FileId) {
         let (limits, allow_over_memory, batched) = (self.limits.clone(), self.allow_over_memory, self.batched);
-        let session = Session { limits, allow_over_memory, batched, ..Session::default() };
+        let without = self.without.clone();
+        let session = Session { limits, allow_over_memory, batched, without, ..Session::default() };
         let (machine, arguments) = (self.machine.clone(), self.arguments.clone());
         let mut compilation = Compilation::new(Options { machine, arguments, session });
         let root = compilation.add(&self.path, self.text.as_str()).expect("a small text");

@@ -3,7 +3,7 @@
 
 use girder::Stage;
 use girder_engine::Mode;
-use girder_tests::{Program, generate, with_context};
+use girder_tests::{MODES, Outcome, Program, generate, with_context};
 use proptest::prelude::*;
 
 /// Configures a property test with few cases, so that it is fast; `PROPTEST_CASES` sets another number.
@@ -19,6 +19,24 @@ proptest! {
     fn all_modes_agree(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let text = generate::program(&bytes);
         with_context(&text, || Program::text(text.as_str()).run_everywhere());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(12))]
+
+    #[test]
+    fn optional_passes_change_no_result(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let text = generate::program(&bytes);
+        with_context(&text, || {
+            let program = Program::text(text.as_str());
+            let run = |program: Program| program.compile(&MODES).run_on(&MODES, &[2]);
+            let (with, without) = (run(program.clone()), run(program.without_optional_passes()));
+            // A step that several were fused into may name another of them in its failure.
+            assert_eq!(with.failure.is_some(), without.failure.is_some());
+            let found = |o: Outcome| (o.prints, o.packets, o.variables);
+            assert_eq!(found(with), found(without));
+        });
     }
 }
 

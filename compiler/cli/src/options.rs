@@ -26,6 +26,9 @@ pub struct Compile {
     /// Warn instead of failing if the memory of a tile is too small.
     #[arg(long)]
     pub allow_over_memory: bool,
+    /// Leave out an optional pass, such as fuse-elementwise, to see what it brings. The results are the same.
+    #[arg(long, value_name = "PASS")]
+    pub without: Vec<String>,
 }
 
 /// Splits `name=value`.
@@ -83,6 +86,7 @@ impl Compile {
                 return Err(report.usage(message, help));
             }
         }
+        let without = self.without.iter().map(|name| optional_pass(report, name)).collect::<Result<_, _>>()?;
         memory::bound(&limits, false, report);
         let mut arguments = Arguments::default();
         for a in &self.args {
@@ -92,9 +96,21 @@ impl Compile {
         Ok(Options {
             machine,
             arguments,
-            session: Session { limits, allow_over_memory: self.allow_over_memory, ..Session::default() },
+            session: Session { limits, allow_over_memory: self.allow_over_memory, without, ..Session::default() },
         })
     }
+}
+
+/// Returns the name of a pass that may be left out.
+fn optional_pass(report: &Report, name: &str) -> Result<&'static str, Stop> {
+    let optional = || girder::PASSES.iter().filter(|p| p.optional).map(|p| p.name);
+    optional().find(|&p| p == name).ok_or_else(|| {
+        let message = match girder::PASSES.iter().any(|p| p.name == name) {
+            true => format!("`--without {name}`: no program runs without this pass"),
+            false => format!("`--without {name}` names no pass"),
+        };
+        report.usage(message, format!("passes that may be left out are {}", optional().collect::<Vec<_>>().join(", ")))
+    })
 }
 
 /// Reads a built-in machine or a machine file.

@@ -12,7 +12,8 @@ impl Passes {
         let mut text = String::new();
         for p in girder::PASSES {
             let stages = format!("{} → {}", p.from.name(), p.to.name());
-            text += &format!("{:<20} {:<24} {}\n", p.name, stages, p.sentence);
+            let optional = if p.optional { " (optional: `--without`)" } else { "" };
+            text += &format!("{:<20} {:<24} {}{optional}\n", p.name, stages, p.sentence);
         }
         print(&text)
     }

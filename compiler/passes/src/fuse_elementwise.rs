@@ -50,6 +50,7 @@ pub struct FuseElementwise;
 impl Pass for FuseElementwise {
     const NAME: &'static str = "fuse-elementwise";
     const SENTENCE: &'static str = "makes one step of steps that compute element by element, cut like its neighbours";
+    const OPTIONAL: bool = true;
     type From = Graph;
     type To = Graph;
 

@@ -35,6 +35,7 @@ const SHARE: u64 = 32;
 impl Pass for MergeComputeSets {
     const NAME: &'static str = "merge-compute-sets";
     const SENTENCE: &'static str = "makes one superstep of compute sets that do not depend on one another";
+    const OPTIONAL: bool = true;
     type From = Graph;
     type To = Graph;
 

@@ -23,6 +23,7 @@ pub struct MergeCopies;
 impl Pass for MergeCopies {
     const NAME: &'static str = "merge-copies";
     const SENTENCE: &'static str = "joins neighbouring copies that do not depend on one another into one exchange";
+    const OPTIONAL: bool = true;
     type From = Graph;
     type To = Graph;
 

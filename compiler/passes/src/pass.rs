@@ -15,6 +15,8 @@ pub trait Pass {
     const NAME: &'static str;
     /// What the pass does, as `girder passes` prints it.
     const SENTENCE: &'static str;
+    /// Whether a compilation may leave the pass out: results are the same without it, and no later pass needs it.
+    const OPTIONAL: bool = false;
     /// The stage that the pass takes.
     type From: StageData;
     /// The stage that the pass makes.
@@ -52,6 +54,8 @@ pub struct PassEntry {
     pub name: &'static str,
     /// See [`Pass::SENTENCE`].
     pub sentence: &'static str,
+    /// See [`Pass::OPTIONAL`].
+    pub optional: bool,
     /// The stage that the pass takes.
     pub from: Stage,
     /// The stage that the pass makes.
@@ -66,6 +70,7 @@ impl PassEntry {
         PassEntry {
             name: P::NAME,
             sentence: P::SENTENCE,
+            optional: P::OPTIONAL,
             from: P::From::STAGE,
             to: P::To::STAGE,
             run: run::<P>,

@@ -131,12 +131,18 @@ pub fn resume(
     run(read, done, target.into(), cx)
 }
 
-/// Runs the passes between two points of the pipeline.
+/// Runs the passes between two points of the pipeline, but for those that the session leaves out.
 fn run(mut at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result<AnyStage> {
     for pass in PASSES.get(done.0..target.0).unwrap_or_default() {
-        at = pass.run(at, cx)?;
+        if !is_left_out(pass, cx) {
+            at = pass.run(at, cx)?;
+        }
     }
     Ok(at)
+}
+
+fn is_left_out(pass: &PassEntry, cx: &PassContext) -> bool {
+    pass.optional && cx.session.without.contains(&pass.name)
 }
 
 /// Checks at compile time that each pass takes the stage that the pass before it makes.

@@ -153,6 +153,8 @@ pub struct Session {
     /// Whether the body of a static loop is evaluated once for all its iterations where possible. The graph is the same
     /// without it; tests compare the two.
     pub batched: bool,
+    /// The names of optional passes that are left out.
+    pub without: Vec<&'static str>,
 }
 
 impl Default for Session {
@@ -163,6 +165,7 @@ impl Default for Session {
             memory: Memory::default(),
             allow_over_memory: false,
             batched: true,
+            without: vec![],
         }
     }
 }
