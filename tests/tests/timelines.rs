@@ -90,6 +90,74 @@ fn the_slowest_stage_and_the_bubble_are_told() {
     assert!(plain.stages.is_none() && !plain.table().contains("bubble"));
 }
 
+/// Eight blocks in a row and a head, of which the stages on four processors have so many.
+fn blocks(cut: [usize; 4]) -> Program {
+    let layers: Vec<String> = (0..8).map(|k| format!("nn.dense(32, 32, seed: {k})")).collect();
+    let mut first = 0;
+    let mut next = |from: &str, count: usize| {
+        first += count;
+        format!("several(net[{}..{first}], {from})", first - count)
+    };
+    let stages: Vec<String> = ["x", "a", "b", "c"].iter().zip(cut).map(|(from, count)| next(from, count)).collect();
+    Program::text(format!(
+        "use nn;
+        use random;
+        let net = [{}];
+        param head: f32[32, 4] = random.normal(seed: 99, scale: 0.2);
+        var xs: f32[4, 8, 32] = random.normal(seed: 4);
+        var micro: i32;
+        fn block(l, x) {{ let h = nn.relu(l.apply(x)); x + h }}
+        fn several(layers, x) {{ let mut y = x; for l in layers {{ y = block(l, y); }} y }}
+        program main() {{
+            let (loss, g) = pipeline(micro_batches: 4) {{
+                let a = stage on ipu(0) {{ let x = xs[micro]; micro += 1; {} }};
+                let b = stage on ipu(1) {{ {} }};
+                let c = stage on ipu(2) {{ {} }};
+                let loss = stage on ipu(3) {{ let d = {} @ head; mean(d * d) }};
+                (loss, grad(loss, wrt: (net, head)))
+            }};
+            let d = loss;
+            for k in 0..8 {{ net[k].w <- net[k].w - 0.05 * g[0][k].w; }}
+            print(d);
+        }}",
+        layers.join(", "),
+        stages[0],
+        stages[1],
+        stages[2],
+        stages[3],
+    ))
+    .target("small-4")
+}
+
+/// The cut that `--stats` names takes about as many cycles as it says.
+#[test]
+fn a_more_even_cut_is_told_and_holds() {
+    let uneven = blocks([1, 5, 2, 0]).estimate("main");
+    let stages = uneven.stages.as_ref().expect("stages");
+    let cut = stages.cut.as_ref().expect("a better cut");
+    // The calls of `several` in the first and the third stage have one and two blocks; that in the second is opened.
+    let mut of_several = [1, 2].into_iter();
+    let mut blocks_of = |(name, count): &(String, u32)| match name.as_str() {
+        "several" => (0..*count).filter_map(|_| of_several.next()).sum(),
+        "several.block" => *count as usize,
+        _ => 0,
+    };
+    let counts: Vec<usize> = cut.stages.iter().map(|s| s.calls.iter().map(&mut blocks_of).sum()).collect();
+    assert_eq!(counts.iter().sum::<usize>(), 8, "{cut:?}");
+    assert!(counts.iter().all(|n| (1..=3).contains(n)), "{cut:?}");
+    assert!(cut.stages.iter().map(|s| s.cycles).max() == Some(cut.cycles) && cut.cycles < stages.cycles);
+    let table = uneven.table();
+    assert!(table.contains("a more even cut, about "), "{table}");
+    assert!(table.contains("several.block × "), "{table}");
+
+    let even = blocks([counts[0], counts[1], counts[2], counts[3]]).estimate("main");
+    let found = even.stages.as_ref().expect("stages");
+    // There is little left to gain.
+    assert!(found.cut.as_ref().is_none_or(|cut| cut.cycles * 10 > found.cycles * 8), "{:?}", found.cut);
+    let (told, found) = (cut.cycles as f64, found.cycles as f64);
+    assert!((told / found - 1.0).abs() < 0.15 && found < 0.7 * stages.cycles as f64, "{told} against {found}");
+}
+
 #[test]
 fn a_long_run_is_cut_and_replicas_show_the_first() {
     let long = staged("1f1b", 2000);

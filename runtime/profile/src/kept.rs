@@ -75,6 +75,13 @@ fn made_for_reverse(graph: &Graph) -> Vec<(VarId, StepId)> {
     made
 }
 
+/// Returns the variables that a step itself reads, some of them more than once.
+pub(crate) fn read_by(graph: &Graph, step: StepId) -> Vec<VarId> {
+    let mut all = vec![];
+    reads(graph, &graph.steps[step].kind, &mut |v| all.push(v));
+    all
+}
+
 /// Calls `f` with each variable that a step itself reads.
 fn reads(graph: &Graph, kind: &StepKind, f: &mut dyn FnMut(VarId)) {
     let mut view = |v: &View| v.parts.iter().for_each(|p| f(p.var));

@@ -2,12 +2,13 @@
 //!
 //! Invariant: the cycles of a call are those of its steps, without the waits of its processors for others.
 
-use crate::profile::{CalledProgram, Processor, Stages};
+use crate::profile::{CalledProgram, Cut, Processor, Stages};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::layout::{Content, Layout};
 use girder_ir::program::StepKind;
 use girder_machine::Machine;
+use girder_source::OriginId;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +76,7 @@ pub(crate) fn called(
         let StepKind::Seq(top) = &graph.steps[program.body].kind else { continue };
         let Some((calls, _)) = top.iter().find_map(|&s| row(s)).filter(|(calls, _)| *calls > 0) else { continue };
         all.push(CalledProgram {
+            program: id,
             name: program.name.to_string(),
             location: location(id),
             calls,
@@ -102,10 +104,26 @@ fn overlapping(graph: &Graph) -> FxHashSet<ProgramId> {
     all
 }
 
-/// Returns the stages of the pipelines of a profile: the overlapping programs by processors. None if there are not two.
-pub(crate) fn stages(called: &[CalledProgram], processors: &[Processor], cycles: u64) -> Option<Stages> {
-    let mut by_ipus: BTreeMap<&[u32], (u64, Vec<String>)> = BTreeMap::new();
+/// Returns the stages of the pipeline that takes most of a run: its overlapping programs by processors, and a better
+/// cut of them. None if there are not two stages.
+pub(crate) fn stages(
+    graph: &Graph,
+    called: &[CalledProgram],
+    processors: &[Processor],
+    cycles: u64,
+    cut: impl FnOnce(&[&CalledProgram]) -> Option<Cut>,
+) -> Option<Stages> {
+    // The phases of a pipeline stand where the pipeline stands.
+    let mut pipelines: BTreeMap<Option<OriginId>, (u64, Vec<&CalledProgram>)> = BTreeMap::new();
     for program in called.iter().filter(|c| c.overlaps) {
+        let around = graph.origins.get(graph.programs[program.program].origin).parent;
+        let (sum, phases) = pipelines.entry(around).or_default();
+        *sum = sum.saturating_add(program.cycles.saturating_mul(program.calls));
+        phases.push(program);
+    }
+    let (_, (_, phases)) = pipelines.into_iter().max_by_key(|(around, (sum, _))| (*sum, Reverse(*around)))?;
+    let mut by_ipus: BTreeMap<&[u32], (u64, Vec<String>)> = BTreeMap::new();
+    for program in &phases {
         let (sum, names) = by_ipus.entry(&program.ipus).or_default();
         *sum = sum.saturating_add(program.cycles);
         names.push(program.name.clone());
@@ -119,5 +137,6 @@ pub(crate) fn stages(called: &[CalledProgram], processors: &[Processor], cycles:
         cycles: *most,
         mean: all / by_ipus.len() as u64,
         bubble: (1.0 - busy / (processors.len() as f64 * cycles.max(1) as f64)).max(0.0),
+        cut: cut(&phases),
     })
 }

@@ -1,5 +1,6 @@
 //! The data of a profile. All cycles are tile cycles of the target, and all sizes are bytes.
 
+use girder_ir::ids::ProgramId;
 use serde::Serialize;
 
 fn is_one(n: &u32) -> bool {
@@ -36,7 +37,7 @@ pub struct Profile {
     /// The programs that others call, such as the phases of a pipeline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub called: Vec<CalledProgram>,
-    /// The stages of pipelines, if there are several.
+    /// The stages of the pipeline that takes most, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
     /// The processors, if there are several.
@@ -120,6 +121,8 @@ pub struct StepProfile {
 /// A program that others call.
 #[derive(Clone, Debug, Serialize)]
 pub struct CalledProgram {
+    #[serde(skip)]
+    pub(crate) program: ProgramId,
     /// Its name.
     pub name: String,
     /// The file and line, if known.
@@ -149,6 +152,29 @@ pub struct Stages {
     /// The part of the cycles of all processors in which they wait for others: while a pipeline fills and drains, for
     /// slower stages, and for what runs on some processors alone.
     pub bubble: f64,
+    /// A more even cut, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+/// A cut of a pipeline into other stages, with estimated cycles.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cut {
+    /// The cycles of a slot of the slowest stage.
+    pub cycles: u64,
+    /// The stages.
+    pub stages: Vec<CutStage>,
+}
+
+/// A stage of a cut.
+#[derive(Clone, Debug, Serialize)]
+pub struct CutStage {
+    /// Its processors.
+    pub ipus: Vec<u32>,
+    /// Its cycles in a slot, with its reverse.
+    pub cycles: u64,
+    /// The calls of the program that it has, in order, and how often each comes in a row.
+    pub calls: Vec<(String, u32)>,
 }
 
 /// A processor of several.

@@ -136,6 +136,8 @@ impl<'a> Profiler<'a> {
         let row = |id: StepId| sums.rows.get(&id).map(|row| (row.executions, row.total.cycles()));
         let of_program = |program| location(&graph.origins, graph.programs[program].origin, map);
         let called = processors::called(graph, row, |step| self.ipus_of(step), of_program);
+        let better = |phases: &[&_]| crate::cut::cut(graph, self.machine, phases, row);
+        let stages = processors::stages(graph, &called, &processors, cycles, better);
         let kept = crate::kept::kept(graph, layout, |step| location(&graph.origins, graph.steps[step].origin, map));
         let mut profile = Profile {
             target: self.machine.name.clone(),
@@ -149,7 +151,7 @@ impl<'a> Profiler<'a> {
             supersteps: self.sums.supersteps,
             total,
             steps,
-            stages: processors::stages(&called, &processors, cycles),
+            stages,
             called,
             processors,
             memory: memory::summarise(graph, layout, self.machine, kept),

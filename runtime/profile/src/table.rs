@@ -179,6 +179,21 @@ impl Profile {
             grouped(stages.cycles),
             grouped(stages.mean)
         );
+        if let Some(cut) = &stages.cut {
+            out += &format!("a more even cut, about {} cycles of a slot:\n", grouped(cut.cycles));
+            let list = |parts: Vec<String>| parts.join(", ");
+            let times = |(name, n): &(String, u32)| if *n > 1 { format!("{name} × {n}") } else { name.clone() };
+            let mut rows = vec![];
+            for stage in &cut.stages {
+                let on = format!("  IPU {}", list(stage.ipus.iter().map(u32::to_string).collect()));
+                rows.push((on, grouped(stage.cycles), list(stage.calls.iter().map(times).collect())));
+            }
+            let width = |f: &dyn Fn(&(String, String, String)) -> usize| rows.iter().map(f).max().unwrap_or(0);
+            let (first, second) = (width(&|r| r.0.len()), width(&|r| r.1.len()));
+            for (on, cycles, calls) in &rows {
+                out += &format!("{on:first$}  {cycles:>second$}  {calls}\n");
+            }
+        }
         out
     }
 
