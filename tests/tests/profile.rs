@@ -59,6 +59,30 @@ fn an_estimate_without_data_equals_a_run() {
     }
 }
 
+/// Windows at the edge of an image have fewer elements. Constants of vertices decide how many, so an estimate knows.
+#[test]
+fn an_estimate_counts_what_constants_decide() {
+    let program = Program::text(
+        "use nn;
+        use random;
+        param k: f32[3, 3, 1, 16] = random.normal(seed: 1);
+        param x: f32[2, 9, 7, 16] = random.normal(seed: 2);
+        program main() {
+            let y = nn.max_pool(nn.conv(x, k, pad: \"same\", groups: 16), 3, stride: 2, pad: 1);
+            let loss = sum(nn.avg_pool(y, 2, pad: 1));
+            let (dk, dx) = grad(loss, wrt: (k, x));
+            print(\"loss\", loss);
+            print(\"k\", dk);
+            print(\"x\", sum(dx));
+        }",
+    );
+    let (estimated, ran) = (program.estimate("main"), program.profile(Mode::Fast, 2));
+    for (e, r) in estimated.steps.iter().zip(&ran.steps) {
+        assert_eq!((&e.name, e.executions, e.total), (&r.name, r.executions, r.total));
+    }
+    assert_eq!(estimated.cycles, ran.cycles);
+}
+
 /// The host moves packets while tiles compute: a loop takes as long as the slower of the two.
 #[test]
 fn packets_ahead_overlap_with_computing() {

@@ -6,7 +6,8 @@
 //! - `walk` turns the body into values and regions (`graph`; `poly` holds indices as sums of products). `demand` finds
 //!   the values that are computed, `pairs` those that are computed two lanes at a time. `pipeline` models
 //!   `#[pipelined]`, `unit` the matrix unit.
-//! - [`Points`] are the program points whose executions the interpreter and compiled code count while a vertex runs.
+//! - [`Points`] are the program points whose executions the interpreter and compiled code count while a vertex runs;
+//!   [`known_counts`] finds the counts beforehand if no data decide about them.
 //!
 //! # Note: Two kinds of code
 //! Published measurements of compiled codelets agree with one instruction per bundle; those of hand-written kernels
@@ -28,9 +29,11 @@ mod demand;
 mod pipeline;
 mod unit;
 mod tile;
+mod known;
 
 pub use counted::CountedBlocks;
 pub use inputs::{CostInputs, MemFacts, Want};
+pub use known::{Deciding, known_counts};
 pub use pipeline::Refusal;
 pub use points::{Located, Point, Points, blocks};
 pub use quantity::{Names, Quantity, Ramp};

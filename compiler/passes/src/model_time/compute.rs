@@ -4,16 +4,20 @@
 
 use crate::allocate_memory::Facts;
 use cranelift_entity::SecondaryMap;
-use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, Want, cost_of, equal_vertices, tile_cycles};
+use girder_codelet::cost::{
+    Busy, Cost, CostInputs, Deciding, MemFacts, TileCosts, Want, cost_of, equal_vertices, known_counts, tile_cycles,
+};
 use girder_codelet::sizes::Sizes;
 use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::family::{Family, TileMap};
-use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
+use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::stage::Allocated;
 use girder_ir::timing::ComputeTime;
 use girder_ir::trace::{Counts, NoCounts};
 use girder_machine::Machine;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// The vertices of all compute sets with their costs.
 pub struct Counted<'a> {
@@ -21,6 +25,8 @@ pub struct Counted<'a> {
     machine: &'a Machine,
     costs: TileCosts,
     codelets: SecondaryMap<SpecId, Option<Cost>>,
+    /// What decides about the points of codelets that have some, unless data do.
+    deciding: SecondaryMap<SpecId, Option<Deciding>>,
     families: SecondaryMap<FamilyId, Option<FamilyCost>>,
 }
 
@@ -31,34 +37,77 @@ struct FamilyCost {
     facts: MemFacts,
     /// The time of each vertex, if all are equal.
     equal: Option<Busy>,
+    /// The counters of vertices by the constants that decide about them, if they do not depend on data.
+    known: Option<FxHashMap<Vec<u64>, Vec<u64>>>,
 }
+
+/// The statements that may be executed to find the counters of all families.
+const ALLOWED: u64 = 5_000_000;
 
 impl<'a> Counted<'a> {
     pub(super) fn new(allocated: &'a Allocated, machine: &'a Machine) -> Counted<'a> {
         let costs = TileCosts::from(machine);
-        let mut codelets = SecondaryMap::new();
+        let (mut codelets, mut deciding) = (SecondaryMap::<SpecId, Option<Cost>>::new(), SecondaryMap::new());
         for (id, codelet) in &allocated.codelets {
             // A codelet that cannot be pipelined has been rejected before.
             codelets[id] = cost_of(codelet, &costs).ok();
+            let has_points = codelets[id].as_ref().is_some_and(|cost| !cost.points().is_empty());
+            deciding[id] = has_points.then(|| Deciding::of(codelet)).flatten();
         }
-        let mut counted = Counted { allocated, machine, costs, codelets, families: SecondaryMap::new() };
+        let families = SecondaryMap::new();
+        let mut counted = Counted { allocated, machine, costs, codelets, deciding, families };
         let mut facts = Facts::new(allocated, machine);
+        let mut allowed = ALLOWED;
         for (id, family) in &allocated.families {
-            counted.families[id] = counted.vertices(family, |wants| facts.of(id, wants));
+            counted.families[id] = counted.vertices(family, |wants| facts.of(id, wants), &mut allowed);
         }
         counted
     }
 
-    fn vertices(&self, family: &Family, facts: impl FnOnce(&[Want]) -> MemFacts) -> Option<FamilyCost> {
+    fn vertices(
+        &self,
+        family: &Family,
+        facts: impl FnOnce(&[Want]) -> MemFacts,
+        allowed: &mut u64,
+    ) -> Option<FamilyCost> {
         let cost = self.codelets[family.codelet].as_ref()?;
         let sizes = bind_family(self.allocated, family).ok()??;
         let facts = facts(cost.wants());
-        let varies = !cost.points().is_empty() || cost.reads_constants();
-        let mut vertices = FamilyCost { sizes, facts, equal: None };
-        if !varies {
-            vertices.equal = Some(self.busy(family, cost, &vertices, 0, &[]));
+        let mut vertices = FamilyCost { sizes, facts, equal: None, known: None };
+        if !cost.points().is_empty() {
+            vertices.known = self.known(family, cost, &vertices.sizes, allowed);
+        }
+        let counters = match &vertices.known {
+            Some(known) if known.len() == 1 => known.values().next().map(Vec::as_slice),
+            _ => cost.points().is_empty().then_some(&[][..]),
+        };
+        if let Some(counters) = counters.filter(|_| !cost.reads_constants()) {
+            vertices.equal = Some(self.busy(family, cost, &vertices, 0, counters));
         }
         Some(vertices)
+    }
+
+    /// Returns the counters of a family's vertices, by their deciding constants, if they are known.
+    fn known(
+        &self,
+        family: &Family,
+        cost: &Cost,
+        sizes: &Sizes,
+        allowed: &mut u64,
+    ) -> Option<FxHashMap<Vec<u64>, Vec<u64>>> {
+        let deciding = self.deciding[family.codelet].as_ref()?;
+        let codelet = &self.allocated.codelets[family.codelet];
+        let mut known = FxHashMap::default();
+        for instance in 0..family.domain.count() {
+            if let Entry::Vacant(entry) = known.entry(consts_of(deciding, family, instance)) {
+                let consts = vertex_consts(codelet, family, instance);
+                entry.insert(known_counts(codelet, cost.points(), sizes, &consts, self.costs.workers, allowed)?);
+            }
+            if deciding.fields().is_empty() {
+                break;
+            }
+        }
+        Some(known)
     }
 
     fn busy(&self, family: &Family, cost: &Cost, vertices: &FamilyCost, instance: u64, counters: &[u64]) -> Busy {
@@ -75,8 +124,12 @@ impl<'a> Counted<'a> {
 
     /// Returns whether the time of a set depends on data.
     fn is_counted(&self, set: ComputeSetId) -> bool {
-        let points = |f: &FamilyId| self.codelets[self.allocated.families[*f].codelet].as_ref().map(Cost::points);
-        self.allocated.sets[set].families.iter().filter_map(points).any(|p| !p.is_empty())
+        let depends = |f: &FamilyId| {
+            let has_points = |cost: &Cost| !cost.points().is_empty();
+            self.codelets[self.allocated.families[*f].codelet].as_ref().is_some_and(has_points)
+                && self.families[*f].as_ref().is_some_and(|vertices| vertices.known.is_none())
+        };
+        self.allocated.sets[set].families.iter().any(depends)
     }
 
     /// Returns the time of a set's vertices by IPU from counted blocks, or `None` if it does not depend on counts.
@@ -148,9 +201,21 @@ impl<'a> Counted<'a> {
         if let Some(equal) = &vertices.equal {
             return equal.clone();
         }
+        if let Some(known) = &vertices.known
+            && let Some(deciding) = &self.deciding[family.codelet]
+        {
+            let own = known.get(&consts_of(deciding, family, instance)).map_or(&[][..], Vec::as_slice);
+            return self.busy(family, cost, vertices, instance, own);
+        }
         let workers = if cost.is_multi() { self.costs.workers as usize } else { 1 };
         let row = cost.points().len() * workers;
         let own = counts.of(id).get(instance as usize * row..(instance as usize + 1) * row).unwrap_or(&[]);
         self.busy(family, cost, vertices, instance, own)
     }
+}
+
+/// Returns the constants of a vertex that decide about its counters.
+fn consts_of(deciding: &Deciding, family: &Family, instance: u64) -> Vec<u64> {
+    let of = |field: &FieldId| family.consts.iter().find(|(f, _)| f == field);
+    deciding.fields().iter().map(|field| of(field).map_or(0, |(_, value)| value.at(instance).bits)).collect()
 }
