@@ -255,7 +255,20 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ("depthwise", &["convolved", "block_of", "by_kernel"]),
     (
         "pool",
-        &["box_of", "cuts_of", "box_cost", "geometry", "pooled", "flat", "first_of", "counted", "inside", "windows_of"],
+        &[
+            "box_of",
+            "share_cost",
+            "shared_axis",
+            "cuts_of",
+            "box_cost",
+            "geometry",
+            "pooled",
+            "flat",
+            "first_of",
+            "counted",
+            "inside",
+            "windows_of",
+        ],
     ),
     (
         "batch_norm",
