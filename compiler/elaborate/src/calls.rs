@@ -281,9 +281,11 @@ impl Elaborator<'_> {
             format!("`{}` has no parameter `{}`", f.name.dotted(), g.name),
         );
         let d = d.label(f.name.span, "declared here");
+        let all = || f.params.iter().map(|p| p.name.name.as_str()).collect::<Vec<_>>().join(", ");
         self.report(match near {
             Some(n) => d.help(format!("did you mean `{n}`?")),
-            None => d,
+            None if f.params.is_empty() => d,
+            None => d.help(format!("it takes {}", all())),
         })
     }
 
