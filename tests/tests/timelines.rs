@@ -152,8 +152,6 @@ fn a_more_even_cut_is_told_and_holds() {
 
     let even = blocks([counts[0], counts[1], counts[2], counts[3]]).estimate("main");
     let found = even.stages.as_ref().expect("stages");
-    // There is little left to gain.
-    assert!(found.cut.as_ref().is_none_or(|cut| cut.cycles * 10 > found.cycles * 8), "{:?}", found.cut);
     let (told, found) = (cut.cycles as f64, found.cycles as f64);
     assert!((told / found - 1.0).abs() < 0.15 && found < 0.7 * stages.cycles as f64, "{told} against {found}");
 }

@@ -6,7 +6,7 @@
 //!
 //! Each worker of a tile runs this with its own share of 0..c. The shares follow one another, so one run with all of
 //! 0..c does the same, with longer rows: the iterations of different shares touch different elements, and no value goes
-//! from one to the other.
+//! from one to the other. Several loops may have the same shares, such as those in the branches of a condition.
 //!
 //! Invariant: every element is stored by the same statement with the same operands; no check can fail.
 
@@ -19,15 +19,15 @@ use girder_ir::codelet::{BinaryOp, Codelet, Dir, Expr, ExprKind, Index, Stmt, St
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 
-/// Returns the codelet as one for a single worker, or `None` if its workers do not just share one loop.
+/// Returns the codelet as one for a single worker, or `None` if its workers do not just share loops.
 pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
     let codelet = spec.codelet;
     let is_safe = codelet.sites.keys().all(|site| spec.proven.contains(site));
     if !codelet.multi || !is_safe || !codelet.body.iter().all(is_plain) {
         return None;
     }
-    let loops = codelet.body.iter().filter(|stmt| matches!(stmt, Stmt::For { .. })).count();
-    if loops != 1 || codelet.body.iter().any(|stmt| !matches!(stmt, Stmt::For { .. } | Stmt::Set { .. })) {
+    let tops = codelet.body.iter().filter(|stmt| matches!(stmt, Stmt::For { .. })).count();
+    if tops != 1 || codelet.body.iter().any(|stmt| !matches!(stmt, Stmt::For { .. } | Stmt::Set { .. })) {
         return None;
     }
     let mut sets = SecondaryMap::new();
@@ -40,10 +40,13 @@ pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rew
             find.values[*local] = Some(*value);
         }
     }
-    let (var, length) = find.shared(&codelet.body)?;
-    if !find.is_independent(var) {
+    let mut loops = vec![];
+    find.shared(&codelet.body, &mut loops);
+    let length = loops.first()?.length;
+    if loops.iter().any(|l| l.length != length) || !find.is_independent(&loops) {
         return None;
     }
+    let vars: Vec<LocalId> = loops.iter().map(|l| l.var).collect();
     let mut whole = codelet.clone();
     whole.multi = false;
     let bounds = [0, length].map(|n| {
@@ -52,7 +55,7 @@ pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rew
     });
     let by_worker = find.by_worker();
     whole.body.retain(|stmt| !matches!(stmt, Stmt::Set { local, .. } if by_worker.contains(*local)));
-    widen(&mut whole.body, var, bounds);
+    widen(&mut whole.body, &vars, bounds);
     let mut rest = false;
     for_each_expr(&whole, &whole.body, &mut |e| {
         rest |= match whole.exprs[e].kind {
@@ -71,12 +74,12 @@ fn is_plain(stmt: &Stmt) -> bool {
     own && stmt.blocks().flatten().all(is_plain)
 }
 
-/// Sets the bounds of the loop with some index.
-fn widen(block: &mut StmtBlock, index: LocalId, bounds: [ExprId; 2]) {
+/// Sets the bounds of the loops with some indices.
+fn widen(block: &mut StmtBlock, indices: &[LocalId], bounds: [ExprId; 2]) {
     for stmt in block {
         match stmt {
-            Stmt::For { var, lo, hi, .. } if *var == index => [*lo, *hi] = bounds,
-            stmt => stmt.blocks_mut().for_each(|inner| widen(inner, index, bounds)),
+            Stmt::For { var, lo, hi, .. } if indices.contains(var) => [*lo, *hi] = bounds,
+            stmt => stmt.blocks_mut().for_each(|inner| widen(inner, indices, bounds)),
         }
     }
 }
@@ -91,6 +94,14 @@ fn for_each_expr(codelet: &Codelet, block: &[Stmt], f: &mut dyn FnMut(ExprId)) {
         stmt.for_each_expr(|e| visit(codelet, e, f));
         stmt.blocks().for_each(|inner| for_each_expr(codelet, inner, f));
     }
+}
+
+/// A loop whose iterations workers share.
+struct SharedLoop<'a> {
+    var: LocalId,
+    /// The iterations of all workers.
+    length: i64,
+    body: &'a StmtBlock,
 }
 
 struct Find<'a> {
@@ -127,14 +138,17 @@ impl Find<'_> {
         }
     }
 
-    /// Returns the index and the number of iterations of the only loop that workers share.
-    fn shared(&self, block: &[Stmt]) -> Option<(LocalId, i64)> {
-        block.iter().find_map(|stmt| match stmt {
-            Stmt::For { var, lo, hi, step: 1, body, .. } => {
-                self.share(*lo, *hi).map(|n| (*var, n)).or_else(|| self.shared(body))
+    /// Collects the loops that workers share.
+    fn shared<'s>(&self, block: &'s [Stmt], found: &mut Vec<SharedLoop<'s>>) {
+        for stmt in block {
+            if let Stmt::For { var, lo, hi, step: 1, body, .. } = stmt
+                && let Some(length) = self.share(*lo, *hi)
+            {
+                found.push(SharedLoop { var: *var, length, body });
+            } else {
+                stmt.blocks().for_each(|inner| self.shared(inner, found));
             }
-            stmt => stmt.blocks().find_map(|inner| self.shared(inner)),
-        })
+        }
     }
 
     /// Returns n if bounds are `worker * n / workers` and `(worker + 1) * n / workers`.
@@ -156,31 +170,34 @@ impl Find<'_> {
         (first == last && (0..1 << 32).contains(&first)).then_some(first)
     }
 
-    /// Returns whether the iterations of a loop touch different elements of what they write, and pass no value on.
-    fn is_independent(&self, var: LocalId) -> bool {
-        fn body_of(block: &[Stmt], index: LocalId) -> Option<&StmtBlock> {
-            block.iter().find_map(|stmt| match stmt {
-                Stmt::For { var, body, .. } if *var == index => Some(body),
-                stmt => stmt.blocks().find_map(|inner| body_of(inner, index)),
-            })
-        }
-        let Some(body) = body_of(&self.codelet.body, var) else { return false };
-        let mut inside = SecondaryMap::new();
-        count_sets(body, &mut inside);
-        let passes_on = self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l]);
-        let (own, all) = (self.written(body), self.written(&self.codelet.body));
-        if passes_on || self.sets[var] != 1 || own.len() != all.len() {
+    /// Returns whether iterations of different shares touch different elements of what they write, and pass no value
+    /// on.
+    fn is_independent(&self, loops: &[SharedLoop<'_>]) -> bool {
+        let own: Vec<(LocalId, Vec<_>)> = loops.iter().map(|l| (l.var, self.written(l.body))).collect();
+        let count: usize = own.iter().map(|(_, accesses)| accesses.len()).sum();
+        if count != self.written(&self.codelet.body).len() {
             return false;
         }
-        let has_index = |index: &Index, dim: usize| {
+        for l in loops {
+            let mut inside = SecondaryMap::new();
+            count_sets(l.body, &mut inside);
+            let passes_on = self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l]);
+            if passes_on || self.sets[l.var] != 1 {
+                return false;
+            }
+        }
+        let has_index = |index: &Index, dim: usize, var: LocalId| {
             index.get(dim).is_some_and(|&e| matches!(self.codelet.exprs[e].kind, ExprKind::Local(l) if l == var))
         };
         let mut fields: EntitySet<FieldId> = EntitySet::new();
-        own.iter().for_each(|access| _ = fields.insert(access.0));
+        own.iter().flat_map(|(_, accesses)| accesses).for_each(|access| _ = fields.insert(access.0));
         fields.keys().all(|field| {
-            let accesses = || own.iter().filter(|access| access.0 == field);
             let dims = self.codelet.fields[field].dims.len();
-            (0..dims).any(|dim| accesses().all(|(_, index)| has_index(index, dim)))
+            let along = |dim: usize| {
+                let mut of = own.iter().flat_map(|(var, accesses)| accesses.iter().map(move |access| (*var, access)));
+                of.all(|(var, (f, index))| *f != field || has_index(index, dim, var))
+            };
+            (0..dims).any(along)
         })
     }
 
