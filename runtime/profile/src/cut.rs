@@ -229,7 +229,8 @@ impl<'a> Model<'a> {
         self.places[stage].fixed + work / self.places[stage].ipus.len() as u64
     }
 
-    /// Returns the cut with the shortest slowest stage, as the ends of its stages, and the cycles of that stage.
+    /// Returns a cut with the shortest slowest stage, as the ends of its stages, and the cycles of that stage. Of several
+    /// such cuts it is an even one: the sum of the squares is small too.
     fn best(&self, parts: &[Part]) -> Option<(u64, Vec<usize>)> {
         let (n, stages) = (parts.len(), self.places.len());
         let sum_of = |f: &dyn Fn(&Piece) -> u64| {
@@ -241,23 +242,29 @@ impl<'a> Model<'a> {
             std::iter::once(0).chain(sums).collect::<Vec<u64>>()
         };
         let (work, bytes) = (sum_of(&|p| p.work), sum_of(&|p| p.bytes));
-        // The slowest of the first stages if they have the first parts, and where the last of them begins.
-        let mut least: Vec<Option<(u64, usize)>> = vec![None; n + 1];
-        least[0] = Some((0, 0));
+        // Of the first stages, if they have the first parts: the slowest, the sum of the squares, and where the last one
+        // begins.
+        let mut least: Vec<Option<(u64, u128, usize)>> = vec![None; n + 1];
+        least[0] = Some((0, 0, 0));
         let mut begins = vec![];
         for stage in 0..stages {
             let room = self.room.saturating_mul(self.places[stage].ipus.len() as u64);
             let next = |end: usize| {
                 (0..end)
                     .filter(|&begin| bytes[end] - bytes[begin] <= room)
-                    .filter_map(|begin| Some((least[begin]?.0.max(self.cycles(stage, work[end] - work[begin])), begin)))
+                    .filter_map(|begin| {
+                        let (most, squares, _) = least[begin]?;
+                        let own = self.cycles(stage, work[end] - work[begin]);
+                        let square = u128::from(own).saturating_mul(own.into());
+                        Some((most.max(own), squares.saturating_add(square), begin))
+                    })
                     .min()
             };
-            let next: Vec<Option<(u64, usize)>> = (0..=n).map(next).collect();
-            begins.push(next.iter().map(|b| b.map_or(0, |b| b.1)).collect::<Vec<usize>>());
+            let next: Vec<Option<(u64, u128, usize)>> = (0..=n).map(next).collect();
+            begins.push(next.iter().map(|b| b.map_or(0, |b| b.2)).collect::<Vec<usize>>());
             least = next;
         }
-        let (most, _) = least[n]?;
+        let (most, ..) = least[n]?;
         let mut ends = vec![n];
         for stage in (1..stages).rev() {
             ends.push(begins[stage][*ends.last().expect("an end")]);
