@@ -229,8 +229,8 @@ impl<'a> Model<'a> {
         self.places[stage].fixed + work / self.places[stage].ipus.len() as u64
     }
 
-    /// Returns a cut with the shortest slowest stage, as the ends of its stages, and the cycles of that stage. Of several
-    /// such cuts it is an even one: the sum of the squares is small too.
+    /// Returns a cut with the shortest slowest stage, as the ends of its stages, and the cycles of that stage. Of
+    /// several such cuts it is an even one: the sum of the squares is small too.
     fn best(&self, parts: &[Part]) -> Option<(u64, Vec<usize>)> {
         let (n, stages) = (parts.len(), self.places.len());
         let sum_of = |f: &dyn Fn(&Piece) -> u64| {
@@ -242,8 +242,8 @@ impl<'a> Model<'a> {
             std::iter::once(0).chain(sums).collect::<Vec<u64>>()
         };
         let (work, bytes) = (sum_of(&|p| p.work), sum_of(&|p| p.bytes));
-        // Of the first stages, if they have the first parts: the slowest, the sum of the squares, and where the last one
-        // begins.
+        // Of the first stages, if they have the first parts: the slowest, the sum of the squares, and where the last
+        // one begins.
         let mut least: Vec<Option<(u64, u128, usize)>> = vec![None; n + 1];
         least[0] = Some((0, 0, 0));
         let mut begins = vec![];
