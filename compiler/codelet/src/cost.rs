@@ -334,11 +334,6 @@ impl Cost {
         &self.points
     }
 
-    /// Returns whether the text gives an upper bound of each count.
-    pub fn is_bounded(&self) -> bool {
-        self.bounds.iter().all(Option::is_some)
-    }
-
     /// Returns whether vertices with equal sizes may differ in cost because their constants do.
     pub fn reads_constants(&self) -> bool {
         let units = self.units.iter().flat_map(|u| [&u.passes, &u.rows]);

@@ -25,7 +25,7 @@ pub struct Counted<'a> {
     machine: &'a Machine,
     costs: TileCosts,
     codelets: SecondaryMap<SpecId, Option<Cost>>,
-    /// What decides about the points of codelets that have some without an upper bound, unless data do.
+    /// What decides about the points of codelets that have some, unless data do.
     deciding: SecondaryMap<SpecId, Option<Deciding>>,
     families: SecondaryMap<FamilyId, Option<FamilyCost>>,
 }
@@ -51,9 +51,8 @@ impl<'a> Counted<'a> {
         for (id, codelet) in &allocated.codelets {
             // A codelet that cannot be pipelined has been rejected before.
             codelets[id] = cost_of(codelet, &costs).ok();
-            // Where the text gives upper bounds, they are the estimate.
-            let is_open = codelets[id].as_ref().is_some_and(|cost| !cost.is_bounded());
-            deciding[id] = is_open.then(|| Deciding::of(codelet)).flatten();
+            let has_points = codelets[id].as_ref().is_some_and(|cost| !cost.points().is_empty());
+            deciding[id] = has_points.then(|| Deciding::of(codelet)).flatten();
         }
         let families = SecondaryMap::new();
         let mut counted = Counted { allocated, machine, costs, codelets, deciding, families };
