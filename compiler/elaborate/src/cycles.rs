@@ -86,7 +86,7 @@ impl Elaborator<'_> {
 
     /// Returns the sizes and constants on which the cost depends.
     fn open_numbers(&self, query: &Query) -> Vec<smol_str::SmolStr> {
-        let CodeletCost { codelet, cost } = &*query.of;
+        let CodeletCost { codelet, cost, .. } = &*query.of;
         let is_read = |f: &girder_ir::codelet::FieldDecl| f.dir == Dir::Const && !f.ty.is_float();
         let consts = codelet.fields.values().filter(|f| is_read(f)).map(|f| f.name.clone());
         let consts = consts.filter(|_| cost.reads_constants());
@@ -228,7 +228,7 @@ impl Elaborator<'_> {
         // A codelet that cannot be pipelined has been reported.
         let cost = made.ok().and_then(|codelet| {
             let cost = cost_of(&codelet, &costs).ok()?;
-            Some(Arc::new(CodeletCost { codelet, cost }))
+            Some(Arc::new(CodeletCost::new(codelet, cost)))
         });
         self.codelets.costs.insert(key, cost.clone());
         cost.ok_or(Failed)

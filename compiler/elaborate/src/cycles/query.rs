@@ -2,8 +2,8 @@
 //!
 //! Invariant: an answer depends only on the question and on the machine.
 
-use girder_codelet::cost::{Cost, CostInputs, MemFacts, TileCosts, equal_vertices};
-use girder_codelet::sizes::{Sizes, static_int};
+use girder_codelet::cost::{Cost, CostInputs, Deciding, MemFacts, TileCosts, equal_vertices, known_counts};
+use girder_codelet::sizes::{Shape, Sizes, static_int};
 use girder_ir::codelet::{Codelet, DimDecl, Dir};
 use girder_ir::ids::{FieldId, SizeId};
 use girder_ir::types::{ElemType, Scalar};
@@ -19,7 +19,20 @@ pub struct CodeletCost {
     pub codelet: Codelet,
     /// Its cost.
     pub cost: Cost,
+    /// Whether the sizes and constants decide how often its statements run, although no closed form says it.
+    has_known_counts: bool,
 }
+
+impl CodeletCost {
+    /// Returns a codelet with its cost.
+    pub fn new(codelet: Codelet, cost: Cost) -> CodeletCost {
+        let has_known_counts = !cost.points().is_empty() && Deciding::of(&codelet).is_some();
+        CodeletCost { codelet, cost, has_known_counts }
+    }
+}
+
+/// The statements of a vertex that may be executed for one answer.
+const ALLOWED: u64 = 50_000;
 
 /// A question: vertices of a codelet with given sizes and constants.
 #[derive(Clone)]
@@ -67,23 +80,30 @@ impl Query {
 
     /// Returns the cycles of a tile; `None` if a dimension has no value.
     pub fn cycles(&self, costs: &TileCosts) -> Option<i64> {
-        let CodeletCost { codelet, cost } = &*self.of;
+        let CodeletCost { codelet, cost, has_known_counts } = &*self.of;
+        let mut sizes = self.sizes.clone();
         let mut elements: u64 = 0;
-        for (_, decl) in codelet.edges() {
+        for (field, decl) in codelet.edges() {
             let length = |dim: &DimDecl| match *dim {
                 DimDecl::Size(size) => u64::try_from(self.sizes.sizes[size]).ok(),
                 DimDecl::Fixed(n) => Some(n),
                 DimDecl::Expr(e) => u64::try_from(static_int(codelet, &self.sizes, &self.consts, e)?).ok(),
             };
-            let own = decl.dims.iter().try_fold(1u64, |n, dim| Some(n.saturating_mul(length(dim)?)))?;
+            sizes.shapes[field] = decl.dims.iter().map(length).collect::<Option<Shape>>()?;
+            let own = sizes.shapes[field].iter().fold(1u64, |n, &length| n.saturating_mul(length));
             elements = elements.saturating_add(own);
         }
         let facts = MemFacts::granting(cost.wants());
         let consts: Vec<u64> = self.consts.iter().map(|c| c.bits).collect();
         let (worker, workers) = (0, costs.workers);
-        let at = CostInputs { sizes: &self.sizes, consts: &consts, worker, workers, counters: &[], facts: &facts };
-        let sharing = if cost.is_multi() { u64::from(workers.max(1)) } else { 1 };
-        let counters = cost.counters(&at, elements.div_ceil(sharing));
+        let at = CostInputs { sizes: &sizes, consts: &consts, worker, workers, counters: &[], facts: &facts };
+        let mut allowed = ALLOWED;
+        let known =
+            has_known_counts.then(|| known_counts(codelet, cost.points(), &sizes, &consts, workers, &mut allowed));
+        let counters = known.flatten().unwrap_or_else(|| {
+            let sharing = if cost.is_multi() { u64::from(workers.max(1)) } else { 1 };
+            cost.counters(&at, elements.div_ceil(sharing))
+        });
         let busy = cost.busy(&CostInputs { counters: &counters, ..at });
         Some(i64::try_from(equal_vertices(self.vertices, &busy, costs)).unwrap_or(i64::MAX))
     }
