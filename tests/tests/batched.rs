@@ -23,6 +23,7 @@ fn tri(n: int) -> int { if n <= 0 { 0 } else { n + tri(n: n - 1) } }
 fn pair(i: int, n: int) -> (a: int, b: int) { let l = i * n; (a: l, b: i + n) }
 fn cut(i: int, n: int) -> range { if i % 2 == 0 { 0..n } else { i..i + n } }
 fn home(i: int) -> place { if i > 3 { tile(1) } else { tile(i) } }
+fn met(i: int, n: int) -> (int, float, [int], (range, int)) { (i, i, [n, 2], (i..i + 2, n - i)) }
 fn kept(i: int) -> int { let mut h = i; return h; }
 let hop = fn(i: int, n: int) -> int { let h = i * 3; if h < n { n - h } else { h + edge(i, 7) } };
 var x: f32[60];
@@ -51,6 +52,7 @@ fn integer() -> BoxedStrategy<String> {
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("half({a}, n: {b})")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("hop({a}, n: {b})")),
             1 => inner.clone().prop_map(|a| format!("tri({a} % 5)")),
+            1 => inner.clone().prop_map(|a| format!("met({a}, 7)[3][1]")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
             1 => (inner.clone(), inner).prop_map(|(a, b)| format!("div_ceil({a}, {b})")),
         ]
@@ -302,6 +304,17 @@ fn an_abandoned_batch_is_charged_once() {
         let program = Program::text(format!("{HEAD}{text}"));
         let (batched, single) = (least_steps(&program), least_steps(&program.clone().one_at_a_time()));
         assert!(batched <= single, "{text}\n{batched} steps where one at a time takes {single}");
+    }
+}
+
+#[test]
+fn types_of_results_do_not_end_a_batch() {
+    for value in ["met(i, 3)[0]", "met(i, 3)[3][1]", "pair(i, 2).b", "met(i, 3)[2][1]", "len(cut(0, 3)) + i"] {
+        let text = format!("{HEAD} let s = sum i in 0..50 {{ {value} + i }};");
+        let program = Program::text(text.as_str());
+        let (batched, single) = (least_steps(&program), least_steps(&program.clone().one_at_a_time()));
+        assert!(4 * batched < 3 * single, "{value}\n{batched} steps where one at a time takes {single}");
+        assert!(agree(&format!("let s = sum i in 0..50 {{ {value} + i }};")));
     }
 }
 

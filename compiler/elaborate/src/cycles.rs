@@ -27,7 +27,10 @@ impl Elaborator<'_> {
         let query = self.query(codelet, given, span)?;
         let costs = TileCosts::from(self.machine);
         match query.cycles(&costs) {
-            Some(cycles) => Ok(Value::Int(cycles)),
+            Some((cycles, executed)) => {
+                self.charge_many(executed, span)?;
+                Ok(Value::Int(cycles))
+            }
             None => {
                 let message = "a dimension of the codelet has no length with these sizes";
                 Err(self.error("elaborate::shape_mismatch", span, message))

@@ -49,7 +49,8 @@ impl<'a> Evaluator<'_, 'a> {
                 Some(&cycles) => cycles,
                 None => {
                     slots.iter().zip(&numbers).try_for_each(|(&s, &n)| query.set(s, n)).ok_or(Stop::Leave)?;
-                    let cycles = query.cycles(&costs).ok_or(Stop::Leave)?;
+                    let (cycles, executed) = query.cycles(&costs).ok_or(Stop::Leave)?;
+                    self.base.charge_many(executed, span)?;
                     known.insert(numbers, cycles);
                     cycles
                 }

@@ -369,7 +369,7 @@ impl<'a> Evaluator<'_, 'a> {
 }
 
 /// Returns a value that is the same in all iterations.
-fn uniform(batch: Batch) -> Found<Value> {
+pub(super) fn uniform(batch: Batch) -> Found<Value> {
     match batch {
         Batch::Uniform(value) => Ok(value),
         _ => Err(Stop::Leave),

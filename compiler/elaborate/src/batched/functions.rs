@@ -4,6 +4,7 @@
 //! iteration at a time.
 
 use super::evaluator::Evaluator;
+use super::expr::uniform;
 use super::subset::{Subset, merged};
 use super::{Batch, Found, Ints, Named, Stop};
 use crate::binding::bind;
@@ -74,12 +75,42 @@ impl<'a> Evaluator<'_, 'a> {
     /// Converts a value to its stated type, if that is a static one.
     fn stated(&self, value: Batch, ty: Option<&ast::Type>) -> Found<Batch> {
         let Some(ty) = ty else { return Ok(value) };
-        let TypeKind::Name { name, dims: None } = &ty.kind else { return Err(Stop::Leave) };
-        Ok(match (name.dotted().as_str(), value) {
+        let (of, values) = match (&ty.kind, value) {
+            (TypeKind::Name { name, dims: None }, value) => return self.stated_name(value, &name.dotted()),
+            (TypeKind::Tuple(types), value) => return self.stated_tuple(value, types),
+            (TypeKind::List(of), Batch::Uniform(Value::List(values))) => (of, values),
+            _ => return Err(Stop::Leave),
+        };
+        let fitted = values.iter().map(|v| self.stated(Batch::Uniform(v.clone()), Some(of)).and_then(uniform));
+        Ok(Batch::Uniform(Value::List(Arc::new(fitted.collect::<Found<_>>()?))))
+    }
+
+    fn stated_tuple(&self, value: Batch, types: &[(Option<ast::Ident>, ast::Type)]) -> Found<Batch> {
+        let (own, parts): (Vec<SmolStr>, Vec<Batch>) = match value {
+            Batch::Tuple { names, parts } => (names.to_vec(), parts.to_vec()),
+            Batch::Uniform(Value::Tuple(t)) => {
+                (t.names.clone(), t.values.iter().cloned().map(Batch::Uniform).collect())
+            }
+            _ => return Err(Stop::Leave),
+        };
+        if parts.len() != types.len() {
+            return Err(Stop::Leave);
+        }
+        let fitted = parts.into_iter().zip(types).map(|(part, (_, ty))| self.stated(part, Some(ty)));
+        let parts = fitted.collect::<Found<Vec<_>>>()?;
+        let named = own.into_iter().zip(types).map(|(own, (name, _))| name.as_ref().map_or(own, |n| n.name.clone()));
+        Ok(tuple_of(named.collect(), parts))
+    }
+
+    fn stated_name(&self, value: Batch, name: &str) -> Found<Batch> {
+        Ok(match (name, value) {
             ("int", value @ (Batch::Uniform(Value::Int(_)) | Batch::Ints(_))) => value,
             ("bool", value @ (Batch::Uniform(Value::Bool(_)) | Batch::Bools(_))) => value,
             ("place", value @ (Batch::Uniform(Value::Place(_)) | Batch::Tile(_))) => value,
             ("range", value @ (Batch::Uniform(Value::Range(_)) | Batch::Range { .. })) => value,
+            ("string", value @ Batch::Uniform(Value::Str(_))) => value,
+            ("type", value @ Batch::Uniform(Value::Type(_))) => value,
+            ("fn", value @ Batch::Uniform(Value::Fn(..) | Value::Closure(_) | Value::Builtin(_))) => value,
             ("float", Batch::Uniform(Value::Int(i))) => Batch::Uniform(Value::Float(i as f64)),
             ("float", Batch::Ints(ints)) => {
                 Batch::Values(ints.values(&self.extents).map(|i| Value::Float(i as f64)).collect())
@@ -247,11 +278,16 @@ impl<'a> Evaluator<'_, 'a> {
         if parts.is_empty() {
             return Ok(Batch::Uniform(Value::Unit));
         }
-        let uniform = |c: &Batch| if let Batch::Uniform(v) = c { Some(v.clone()) } else { None };
-        Ok(match parts.iter().map(uniform).collect::<Option<Vec<_>>>() {
-            Some(values) => Batch::Uniform(Value::Tuple(Arc::new(Tuple { names, values }))),
-            None => Batch::Tuple { names: names.into(), parts: parts.into() },
-        })
+        Ok(tuple_of(names, parts))
+    }
+}
+
+/// Makes a tuple of batches, which is one value if its parts are.
+fn tuple_of(names: Vec<SmolStr>, parts: Vec<Batch>) -> Batch {
+    let uniform = |c: &Batch| if let Batch::Uniform(v) = c { Some(v.clone()) } else { None };
+    match parts.iter().map(uniform).collect::<Option<Vec<_>>>() {
+        Some(values) => Batch::Uniform(Value::Tuple(Arc::new(Tuple { names, values }))),
+        None => Batch::Tuple { names: names.into(), parts: parts.into() },
     }
 }
 

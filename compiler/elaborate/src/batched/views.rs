@@ -53,6 +53,11 @@ impl Evaluator<'_, '_> {
                 }
                 _ => Err(Stop::Leave),
             },
+            Batch::Uniform(Value::Tuple(t)) => {
+                let parts: Vec<Batch> = t.values.iter().cloned().map(Batch::Uniform).collect();
+                self.part(&parts, index)
+            }
+            Batch::Tuple { parts, .. } => self.part(&parts, index),
             Batch::Values(all) => {
                 let [Index::Expr(e)] = index else { return Err(Stop::Leave) };
                 let at = self.expr(*e)?.ints()?;
@@ -70,6 +75,12 @@ impl Evaluator<'_, '_> {
             }
             _ => Err(Stop::Leave),
         }
+    }
+
+    /// Returns the part of a tuple that the only index names in all iterations.
+    fn part(&mut self, parts: &[Batch], index: &[Index]) -> Found<Batch> {
+        let AxisIndex::One(at) = self.only(index, parts.len() as u64)? else { return Err(Stop::Leave) };
+        at.as_constant().map(|k| parts[k as usize].clone()).ok_or(Stop::Leave)
     }
 
     /// Evaluates the only index, along an axis of length `len`.

@@ -78,8 +78,9 @@ impl Query {
         Some(())
     }
 
-    /// Returns the cycles of a tile; `None` if a dimension has no value.
-    pub fn cycles(&self, costs: &TileCosts) -> Option<i64> {
+    /// Returns the cycles of a tile, and the number of statements that were executed to find them; `None` if a dimension
+    /// has no value.
+    pub fn cycles(&self, costs: &TileCosts) -> Option<(i64, u64)> {
         let CodeletCost { codelet, cost, has_known_counts } = &*self.of;
         let mut sizes = self.sizes.clone();
         let mut elements: u64 = 0;
@@ -105,6 +106,7 @@ impl Query {
             cost.counters(&at, elements.div_ceil(sharing))
         });
         let busy = cost.busy(&CostInputs { counters: &counters, ..at });
-        Some(i64::try_from(equal_vertices(self.vertices, &busy, costs)).unwrap_or(i64::MAX))
+        let cycles = i64::try_from(equal_vertices(self.vertices, &busy, costs)).unwrap_or(i64::MAX);
+        Some((cycles, ALLOWED - allowed))
     }
 }
