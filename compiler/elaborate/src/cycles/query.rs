@@ -78,8 +78,8 @@ impl Query {
         Some(())
     }
 
-    /// Returns the cycles of a tile, and the number of statements that were executed to find them; `None` if a dimension
-    /// has no value.
+    /// Returns the cycles of a tile, and the number of statements that were executed to find them; `None` if a
+    /// dimension has no value.
     pub fn cycles(&self, costs: &TileCosts) -> Option<(i64, u64)> {
         let CodeletCost { codelet, cost, has_known_counts } = &*self.of;
         let mut sizes = self.sizes.clone();
