@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
 
 thread_local! {
     /// Whether this thread runs all items of its maps itself; see [`on_stack`].
@@ -39,12 +40,21 @@ pub fn par_both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce()
 
 /// Returns `f(0), f(1), … f(n - 1)` in order, computed in parallel.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    if is_own(n) { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }
+    if is_own(n) {
+        return (0..n).map(f).collect();
+    }
+    let pieces = n.min(PIECES * rayon::current_num_threads());
+    let slots = Slots::new(pieces);
+    let start = |piece: usize| piece * n / pieces;
+    for_each_number(pieces, &|piece| slots.put(piece, (start(piece)..start(piece + 1)).map(&f).collect::<Vec<T>>()));
+    let mut all = Vec::with_capacity(n);
+    slots.into_values().for_each(|piece| all.extend(piece));
+    all
 }
 
 /// Returns `f` of each item in order, computed in parallel.
 pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync + Send) -> Vec<T> {
-    if is_own(items.len()) { items.iter().map(f).collect() } else { items.par_iter().map(f).collect() }
+    par_map(items.len(), |k| f(&items[k]))
 }
 
 /// Returns `f` of each item in order, computed in parallel: for few items of long and unequal duration. Threads take
@@ -57,21 +67,70 @@ pub fn par_map_uneven<I: Sync, T: Send>(
     if is_own(items.len()) {
         return items.iter().map(f).collect();
     }
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_cached_key(|&k| Reverse(weight(&items[k])));
-    let mut found: Vec<(usize, T)> = order.into_iter().par_bridge().map(|k| (k, f(&items[k]))).collect();
-    found.sort_unstable_by_key(|f| f.0);
-    found.into_iter().map(|f| f.1).collect()
+    let mut weights: Vec<(Reverse<u64>, usize)> = (0..).zip(items).map(|(k, i)| (Reverse(weight(i)), k)).collect();
+    weights.sort_unstable();
+    let slots = Slots::new(items.len());
+    for_each_one_by_one(weights, &|k| slots.put(k, f(&items[k])));
+    slots.into_values().collect()
 }
 
 /// Calls `f` with each item, in parallel.
 pub fn par_for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Sync + Send) {
-    if is_own(items.len()) { items.into_iter().for_each(f) } else { items.into_par_iter().for_each(f) }
+    if is_own(items.len()) {
+        return items.into_iter().for_each(f);
+    }
+    let slots = Slots(items.into_iter().map(|item| Mutex::new(Some(item))).collect());
+    for_each_number(slots.0.len(), &|k| slots.take(k).into_iter().for_each(&f));
+}
+
+/// The number of pieces of a map for each thread: threads that are done take pieces of others.
+const PIECES: usize = 64;
+
+/// Values that threads put or take, each once.
+struct Slots<T>(Vec<Mutex<Option<T>>>);
+
+impl<T> Slots<T> {
+    fn new(count: usize) -> Slots<T> {
+        Slots((0..count).map(|_| Mutex::new(None)).collect())
+    }
+
+    fn put(&self, k: usize, value: T) {
+        *self.0[k].lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+    }
+
+    fn take(&self, k: usize) -> Option<T> {
+        self.0[k].lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn into_values(self) -> impl Iterator<Item = T> {
+        self.0.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Calls `f` with each number below `n`, in parallel. Like the function below, it is compiled once for all maps.
+fn for_each_number(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    (0..n).into_par_iter().for_each(f);
+}
+
+/// Calls `f` with each number, in parallel; threads take them one by one in this order.
+fn for_each_one_by_one(numbers: Vec<(Reverse<u64>, usize)>, f: &(dyn Fn(usize) + Sync)) {
+    numbers.into_iter().par_bridge().for_each(|(_, k)| f(k));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_come_in_order_whatever_the_weights() {
+        let items: Vec<usize> = (0..1000).collect();
+        assert_eq!(par_map(1000, |k| k), items);
+        assert_eq!(par_map_slice(&items, |k| k + 1), (1..1001).collect::<Vec<_>>());
+        assert_eq!(par_map_uneven(&items, |k| (k % 7) as u64, |k| k + 2), (2..1002).collect::<Vec<_>>());
+        let mut taken = vec![0; 1000];
+        par_for_each(taken.iter_mut().enumerate().collect(), |(k, slot)| *slot = k);
+        assert_eq!(taken, items);
+    }
 
     #[test]
     fn callers_that_wait_for_new_stacks_do_not_deadlock() {
