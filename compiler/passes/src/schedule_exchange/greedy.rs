@@ -210,28 +210,20 @@ impl<'a> GreedyState<'a> {
             return;
         }
         let side = self.ports.is_out[port as usize] as usize;
-        let key = |other: u32, left: u64| {
-            let first = if side == 1 { pairs.first(port, other) } else { pairs.first(other, port) };
-            (left, 2, Reverse(self.ports.skew[first as usize]), Reverse(first))
-        };
-        // The transfer of a pair is looked up only if ports have equally much left.
-        let (mut most, mut partner, mut of_partner) = (0, None, None);
+        let pair = |other: u32| if side == 1 { (port, other) } else { (other, port) };
+        // The distances of a port's partners differ.
+        let (mut most, mut found) = (0, None);
         pairs.each_partner(side, port, |other| {
             let left = self.left[other as usize];
-            if left < most || waits(other) {
-                return;
-            }
-            if let (Some(last), true) = (partner, left == most) {
-                let known: Key = of_partner.unwrap_or_else(|| key(last, most));
-                let new = key(other, left);
-                of_partner = Some(known.max(new));
-                partner = Some(if new > known { other } else { last });
-            } else {
-                (most, partner, of_partner) = (left, Some(other), None);
+            if left >= most && !waits(other) {
+                let (out, into) = pair(other);
+                most = left;
+                found = found.max(Some((left, Reverse(self.ports.distance(out, into)), other)));
             }
         });
-        if let Some(partner) = partner {
-            best.0 = best.0.max(Some(of_partner.unwrap_or_else(|| key(partner, most))));
+        if let Some((left, distance, other)) = found {
+            let (out, into) = pair(other);
+            best.0 = best.0.max(Some((left, 2, distance, Reverse(pairs.first(out, into)))));
         }
     }
 
@@ -252,7 +244,7 @@ impl<'a> GreedyState<'a> {
                 most = most.max(self.left[p]);
             }
         }
-        let key = (most, holds.len(), Reverse(self.ports.skew[transfer as usize]), Reverse(transfer));
+        let key = (most, holds.len(), Reverse(self.ports.skew(transfer as usize)), Reverse(transfer));
         best.0 = best.0.max(Some(key));
         Ok(())
     }

@@ -113,9 +113,9 @@ pub(super) struct Ports {
     end: Vec<u32>,
     /// The cycles of each job.
     pub cycles: Vec<u64>,
-    /// The distance of each job's first receiver from its sender, cyclically over the tiles that take part. If every
-    /// tile serves its receivers by ascending distance, an all-to-all falls into rounds without conflicts.
-    pub skew: Vec<u32>,
+    /// The rank of each port's tile among those that take part, and the number of ranks.
+    rank: Vec<u32>,
+    ranks: u32,
     /// The sum of the cycles of each port's jobs.
     pub load: Vec<u64>,
     /// Whether each port sends; the others receive.
@@ -133,7 +133,8 @@ impl Ports {
             holds: Vec::with_capacity(n + jobs.to.len()),
             end: Vec::with_capacity(n),
             cycles: Vec::with_capacity(n),
-            skew: vec![],
+            rank: vec![],
+            ranks: 0,
             load: vec![],
             is_out: vec![],
         };
@@ -155,7 +156,11 @@ impl Ports {
             ports.cycles.push(cycles);
             ports.end.push(ports.holds.len() as u32);
         }
-        ports.skew = skews(jobs, &numbers, base);
+        ports.rank = vec![0; ports.load.len()];
+        for own in numbers.iter().filter(|own| **own != [NONE; 2]) {
+            own.iter().filter(|&&port| port != NONE).for_each(|&port| ports.rank[port as usize] = ports.ranks);
+            ports.ranks += 1;
+        }
         ports
     }
 
@@ -176,18 +181,16 @@ impl Ports {
         let [outs, ins] = counts;
         let mut is_out = vec![true; outs as usize];
         is_out.resize((outs + ins) as usize, false);
-        let (mut load, mut holds, mut cycles, mut skew) = (vec![0; is_out.len()], vec![], vec![], vec![]);
-        let n = outs.max(ins);
+        let (mut load, mut holds, mut cycles) = (vec![0; is_out.len()], vec![], vec![]);
         for (sender, receiver, time) in edges {
             let (out, into) = (ranks[0][sender as usize], ranks[1][receiver as usize]);
             holds.extend([out, outs + into]);
             load[out as usize] += time;
             load[(outs + into) as usize] += time;
             cycles.push(time);
-            skew.push((into + n - out) % n);
         }
         let end = (1..=cycles.len() as u32).map(|k| 2 * k).collect();
-        Ports { holds, end, cycles, skew, load, is_out }
+        Ports { holds, end, cycles, rank: (0..outs).chain(0..ins).collect(), ranks: outs.max(ins), load, is_out }
     }
 
     fn hold(&mut self, number: &mut u32, is_out: bool, cycles: u64) {
@@ -209,6 +212,19 @@ impl Ports {
     pub fn holds(&self, job: usize) -> &[u32] {
         let start = if job == 0 { 0 } else { self.end[job - 1] };
         &self.holds[start as usize..self.end[job] as usize]
+    }
+
+    /// Returns the distance of a receiver from a sender, cyclically over the tiles that take part.
+    pub fn distance(&self, out: u32, into: u32) -> u32 {
+        let [out, into] = [out, into].map(|port| self.rank[port as usize]);
+        if into >= out { into - out } else { into + self.ranks - out }
+    }
+
+    /// Returns the distance of a job's first receiver from its sender. If every tile serves its receivers by ascending
+    /// distance, an all-to-all falls into rounds without conflicts.
+    pub fn skew(&self, job: usize) -> u32 {
+        let holds = self.holds(job);
+        self.distance(holds[0], holds[1])
     }
 
     /// Returns whether a job holds more than the ports of one sender and one receiver.
@@ -258,17 +274,4 @@ impl Ports {
         }
         start
     }
-}
-
-/// Returns the distances over the tiles that hold a port.
-fn skews(jobs: &Jobs, numbers: &[[u32; 2]], base: u32) -> Vec<u32> {
-    let mut n = 0;
-    let mut rank = Vec::with_capacity(numbers.len());
-    for ports in numbers {
-        rank.push(n);
-        n += (*ports != [NONE; 2]) as u32;
-    }
-    let rank = |tile: u32| rank[(tile - base) as usize];
-    let skew = |k: usize| (rank(jobs.receivers(k)[0].1) + n - rank(jobs.from[k])) % n;
-    (0..jobs.list.len()).map(skew).collect()
 }

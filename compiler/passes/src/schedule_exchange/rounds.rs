@@ -19,7 +19,8 @@ use std::cmp::Reverse;
 
 /// Returns the start cycles of all jobs: round after round, long ones first.
 pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
-    let skew = |j: u32| ports.skew[j as usize];
+    let skews: Vec<u32> = (0..ports.len()).map(|j| ports.skew(j)).collect();
+    let skew = |j: u32| skews[j as usize];
     let by_skew = sorted((0..ports.len() as u32).collect(), skew);
     if ports.cycles.iter().all(|c| *c == ports.cycles[0]) {
         return ports.append(by_skew);
@@ -34,9 +35,9 @@ pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
         return start;
     }
     // The longest length of each skew; the skew with the longest of all comes first.
-    let most = ports.skew.iter().copied().max().unwrap_or(0) as usize;
+    let most = skews.iter().copied().max().unwrap_or(0) as usize;
     let mut longest = vec![u32::MAX; most + 1];
-    for (&skew, &rank) in ports.skew.iter().zip(&ranks) {
+    for (&skew, &rank) in skews.iter().zip(&ranks) {
         longest[skew as usize] = rank.min(longest[skew as usize]);
     }
     let by_distance = sorted(sorted(by_length, skew), |j| longest[skew(j) as usize]);

@@ -47,7 +47,7 @@ impl Lists {
             for (k, &hold) in holds.iter().enumerate() {
                 let (load, other) = if k == 0 { (others, holds[1]) } else { (load, holds[0]) };
                 let at = &mut end[hold as usize];
-                keyed[*at as usize] = (Reverse(load), ports.skew[t], t as u32, other);
+                keyed[*at as usize] = (Reverse(load), ports.skew(t), t as u32, other);
                 *at += 1;
             }
         }
