@@ -3,6 +3,7 @@
 //!
 //! Elements are small whole numbers, so every order of a sum has the same bits.
 
+use girder::Stage;
 use girder_engine::Mode;
 use girder_source::par_map_slice;
 use girder_tests::{Program, files};
@@ -220,4 +221,18 @@ fn the_convolutions_of_resnet_50_cost_what_the_documentation_says() {
     });
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean >= 0.3 && shares.iter().all(|&s| s >= 0.08), "{mean}: {shares:?}");
+}
+
+/// Every vertex of its derivatives was once evaluated alone, which took more steps than the limit allows.
+#[test]
+fn a_training_step_of_resnet_50_is_built_within_the_limits() {
+    let forward = files::text(Path::new("tests/benches/resnet50.gir"));
+    let step = "use optim; var class: i32[images];
+        program step() {
+            let loss = nn.cross_entropy(net.apply(image), class);
+            optim.sgd(net, grad(loss, wrt: net), rate: 0.1);
+        }";
+    let stage = Program::text(format!("{forward}{step}")).target("gc200").stage(Stage::Graph).unwrap();
+    let kernels = stage.graph().sets.values().filter(|set| set.name.contains("grad.kernels")).count();
+    assert_eq!(kernels, 53, "each convolution has a derivative by its kernel");
 }

@@ -18,6 +18,7 @@ use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Stmt, StmtBlock};
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ExprId, FamilyId, FieldId, LocalId, VarId};
+use girder_ir::view::{View, ViewPart};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -132,10 +133,15 @@ impl SumsLayout {
         let field = |id: FieldId| family.fields.iter().find(|f| f.field == id);
         let (parts, y) = (field(body.parts)?, field(body.y)?);
         let size = codelet.fields[body.y].ty.bytes();
-        let ([from], [to]) = (&parts.parts[..], &y.parts[..]) else { return None };
-        if from.var != of_parts {
+        if parts.parts.iter().any(|p| p.var != of_parts) {
             return None;
         }
+        let ([from], [to]) = (&parts.parts[..], &y.parts[..]) else {
+            let views = |k: u64| (parts.view(&family.domain, k), y.view(&family.domain, k));
+            let mut instances = (0..family.domain.count()).map(|k| SumsLayout::of_views(hosted, views(k), size, &body));
+            let first = instances.next()??;
+            return instances.try_fold(first, |all, one| all.and(one?));
+        };
         let (step, reach) = distances(family, (parts, y), body.count)?;
         let (lo, hi) = (reach.start * i64::from(size), reach.end * i64::from(size));
         let bytes = i64::from(size);
@@ -152,6 +158,25 @@ impl SumsLayout {
                 first: at + lo..at + hi + bytes,
                 elements: y.len(),
             };
+            layout = Some(match layout {
+                None => one,
+                Some(all) => all.and(one)?,
+            });
+        }
+        layout
+    }
+
+    /// Returns the sums of one vertex, whose views may be of several boxes.
+    fn of_views(hosted: HostedGraph<'_>, (parts, y): (View, View), size: u32, body: &SumBody) -> Option<SumsLayout> {
+        if y.is_empty() || parts.len() > u64::from(MOST_EVALUATED) || parts.len() != body.count.checked_mul(y.len())? {
+            return None;
+        }
+        let (step, size) = (step_between(&parts)?, i64::from(size));
+        let mut layout: Option<SumsLayout> = None;
+        for ((var, e), (of_y, f)) in parts.index(0, 0).elements().zip(y.elements()) {
+            let (at, to) = (hosted.byte(var, e as i64), hosted.byte(of_y, f as i64));
+            let (count, adds) = (body.count, body.adds);
+            let one = SumsLayout { step: step * size, ahead: to - at, count, adds, first: at..at + size, elements: 1 };
             layout = Some(match layout {
                 None => one,
                 Some(all) => all.and(one)?,
@@ -221,6 +246,16 @@ impl SumsLayout {
         }
         Some(whole)
     }
+}
+
+/// Returns the elements from one index of a view's first axis to the next, if they are the same everywhere.
+fn step_between(view: &View) -> Option<i64> {
+    let digits = view.axis(0);
+    let mut own = digits.clone().filter(|&d| view.digits[d] > 1);
+    let Some(digit) = own.next() else { return Some(0) };
+    let step = view.parts.first()?.stride[digit];
+    let is_alike = |p: &ViewPart| p.len[digit] == view.digits[digit] && p.stride[digit] == step;
+    (own.next().is_none() && view.parts.iter().all(is_alike)).then_some(step)
 }
 
 /// Returns the elements from part to part of the first field, and the least and greatest element of the second one
