@@ -426,7 +426,26 @@ pub(crate) fn join_columns(mut products: Vec<LinkedProduct>) -> Vec<LinkedProduc
             _ => joined.push(product),
         }
     }
+    join_without_terms(&mut joined);
     joined
+}
+
+/// Joins adjacent pieces of rows without terms, such as those of a padding, to rows as long as the others.
+fn join_without_terms(products: &mut [LinkedProduct]) {
+    let mut lengths = products.iter().filter(|p| !p.links.is_empty()).map(|p| (p.columns, p.b_col));
+    let Some((columns, b_col)) = lengths.next() else { return };
+    if lengths.any(|other| other != (columns, b_col)) {
+        return;
+    }
+    for product in products.iter_mut().filter(|p| p.links.is_empty()) {
+        let pieces = columns.checked_div(product.columns).unwrap_or(0) as usize;
+        let bytes = product.columns as i64 * i64::from(product.ty.bytes());
+        let is_row = |row: &[LinkedRow]| row.len() == pieces && row.windows(2).all(|p| p[0].c + bytes == p[1].c);
+        if pieces > 1 && pieces as u64 * product.columns == columns && product.rows.chunks(pieces).all(is_row) {
+            product.rows = product.rows.iter().copied().step_by(pieces).collect();
+            (product.columns, product.b_col) = (columns, b_col);
+        }
+    }
 }
 
 impl LinkedProduct {

@@ -9,7 +9,7 @@ use super::sums::SumsLayout;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The products of a row's parts, and the bytes from the `a` of the first part to that of each.
+/// The products of a row's parts, and the bytes from the `a` of the first part that reads terms to that of each.
 type Parts = Vec<(usize, i64)>;
 
 impl SumsLayout {
@@ -27,11 +27,15 @@ impl SumsLayout {
             let bytes = product.columns as i64 * i64::from(product.ty.bytes());
             let is_first = |row: &&LinkedRow| self.first.start <= row.c && row.c + bytes <= self.first.end;
             for row in product.rows.iter().filter(is_first) {
-                let mut parts: Parts = vec![(index, 0)];
+                let mut found: Parts = vec![(index, row.a)];
                 for l in 1..self.count as i64 {
-                    let &(of_part, a) = places.get(&(row.c + l * self.step))?;
-                    parts.push((of_part, a - row.a));
+                    found.push(*places.get(&(row.c + l * self.step))?);
                 }
+                // A part without terms, such as one in the padding, reads nothing.
+                let reads = |part: usize| !linked[part].links.is_empty();
+                let from = found.iter().find(|part| reads(part.0)).map_or(row.a, |part| part.1);
+                let ahead = |(part, a)| (part, if reads(part) { a - from } else { 0 });
+                let parts: Parts = found.into_iter().map(ahead).collect();
                 elements += product.columns;
                 rows += self.count;
                 let number = match merged.get(&parts) {
@@ -42,7 +46,7 @@ impl SumsLayout {
                         all.len() - 1
                     }
                 };
-                all[number].1.push(LinkedRow { c: row.c + self.ahead, a: row.a });
+                all[number].1.push(LinkedRow { c: row.c + self.ahead, a: from });
             }
         }
         // All elements of the sums are different and lie in the first part, so that equal counts mean equal sets.
