@@ -6,7 +6,8 @@
 Each line is a shape: images, their sides, and the channels, which a 3 x 3 kernel with padding keeps. It prints the
 milliseconds of a step in both and their ratio, as medians of interleaved rounds. The time of `girder run` is that of a
 long run less that of a short one, so that it does not contain the start. PyTorch has its tensors in the memory format
-`channels_last`, which is the faster one here. Without PyTorch (`pip install torch`) the script says so and ends.
+`channels_last`, which is faster than the other for each of these shapes. Without PyTorch (`pip install torch`) the
+script says so and ends.
 """
 import statistics
 import subprocess

@@ -1,6 +1,7 @@
 //! `cycles(codelet, …)` is the time that the model gives a compute set with these vertices, and a static call is made
 //! once.
 
+use girder::Stage;
 use girder_tests::Program;
 
 const CODELETS: &str = "
@@ -66,6 +67,18 @@ fn a_question_has_the_answer_of_the_model() {
 }
 
 #[test]
+fn statements_that_a_question_executes_are_charged() {
+    let compiles = |question: &str| {
+        let codelets = CODELETS.replace("y[0] = y[0];", "y[0] = 1.0;");
+        let text = format!("{codelets} let c = cycles({question}); program main() {{ print(c); }}");
+        Program::text(text).limit("static_steps=20000").stage(Stage::Graph).is_ok()
+    };
+    assert!(compiles("scale, n: 40000"), "a closed form is evaluated");
+    assert!(compiles("blocks, n: 95, m: 1"));
+    assert!(!compiles("blocks, n: 40000, m: 4000"), "a statement for each of 40,000 elements");
+}
+
+#[test]
 fn a_search_has_the_same_result_in_a_batch() {
     let text = format!(
         "{CODELETS}
@@ -104,7 +117,7 @@ fn a_static_call_is_made_once() {
             program main() {{ print([all[0], all[1]]); }}"
         )
     };
-    let prints = |calls| Program::text(text(calls)).limit("static_steps=500000").run_everywhere().prints;
+    let prints = |calls| Program::text(text(calls)).limit("static_steps=20000000").run_everywhere().prints;
     assert_eq!(prints(500), prints(2));
 }
 

@@ -75,14 +75,15 @@ impl<'a> Evaluator<'_, 'a> {
     /// Converts a value to its stated type, if that is a static one.
     fn stated(&self, value: Batch, ty: Option<&ast::Type>) -> Found<Batch> {
         let Some(ty) = ty else { return Ok(value) };
-        let (of, values) = match (&ty.kind, value) {
-            (TypeKind::Name { name, dims: None }, value) => return self.stated_name(value, &name.dotted()),
-            (TypeKind::Tuple(types), value) => return self.stated_tuple(value, types),
-            (TypeKind::List(of), Batch::Uniform(Value::List(values))) => (of, values),
-            _ => return Err(Stop::Leave),
-        };
-        let fitted = values.iter().map(|v| self.stated(Batch::Uniform(v.clone()), Some(of)).and_then(uniform));
-        Ok(Batch::Uniform(Value::List(Arc::new(fitted.collect::<Found<_>>()?))))
+        match (&ty.kind, value) {
+            (TypeKind::Name { name, dims: None }, value) => self.stated_name(value, &name.dotted()),
+            (TypeKind::Tuple(types), value) => self.stated_tuple(value, types),
+            (TypeKind::List(of), Batch::Uniform(Value::List(values))) => {
+                let fitted = values.iter().map(|v| self.stated(Batch::Uniform(v.clone()), Some(of)).and_then(uniform));
+                Ok(Batch::Uniform(Value::List(Arc::new(fitted.collect::<Found<_>>()?))))
+            }
+            _ => Err(Stop::Leave),
+        }
     }
 
     fn stated_tuple(&self, value: Batch, types: &[(Option<ast::Ident>, ast::Type)]) -> Found<Batch> {
@@ -284,10 +285,9 @@ impl<'a> Evaluator<'_, 'a> {
 
 /// Makes a tuple of batches, which is one value if its parts are.
 fn tuple_of(names: Vec<SmolStr>, parts: Vec<Batch>) -> Batch {
-    let uniform = |c: &Batch| if let Batch::Uniform(v) = c { Some(v.clone()) } else { None };
-    match parts.iter().map(uniform).collect::<Option<Vec<_>>>() {
-        Some(values) => Batch::Uniform(Value::Tuple(Arc::new(Tuple { names, values }))),
-        None => Batch::Tuple { names: names.into(), parts: parts.into() },
+    match parts.iter().cloned().map(uniform).collect::<Found<Vec<Value>>>() {
+        Ok(values) => Batch::Uniform(Value::Tuple(Arc::new(Tuple { names, values }))),
+        Err(_) => Batch::Tuple { names: names.into(), parts: parts.into() },
     }
 }
 
