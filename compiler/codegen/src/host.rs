@@ -30,6 +30,14 @@ pub(crate) struct Features {
     pub reference: Option<Reference>,
 }
 
+impl Features {
+    /// Returns the iterations of a group if vector kernels are made for nests of short loops. AVX2 would load permuted
+    /// elements one by one.
+    pub fn nest_group(&self) -> Option<u64> {
+        (self.simd == Some(girder_simd::Level::Avx512)).then_some(girder_simd::ir::GROUP)
+    }
+}
+
 /// An instruction set with flags. A clone is cheap.
 #[derive(Clone)]
 pub struct Host {
@@ -81,7 +89,11 @@ impl Host {
 
     /// Returns the properties on which the benefit of rewrites depends.
     pub fn target(&self) -> KernelTarget {
-        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: UNROLLED_NODES }
+        KernelTarget {
+            vector_kernels: self.features.simd.is_some(),
+            unrolled_nodes: UNROLLED_NODES,
+            nest_group: self.features.nest_group(),
+        }
     }
 
     /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the

@@ -110,6 +110,61 @@ fn strided_elements_become_vector_kernels() {
     }
 }
 
+/// Matrices of a few elements, each in a row of an array.
+#[test]
+fn nests_of_short_loops_become_vector_kernels() {
+    let products = "codelet f(in x: f32[m, 16], in w: f32[m, 16], out y: f32[m, 16]) {
+        for t in 0..m, i in 0..4, j in 0..4 {
+            y[t, 4 * i + j] = sum k in 0..4 { x[t, 4 * i + k] * w[t, 4 * k + j] };
+        }
+    }";
+    let transposed = "codelet f(in x: i32[m, 4, 4], out y: i32[m, 4, 4]) {
+        for t in 0..m, i in 0..4, j in 0..4 { y[t, i, j] = x[t, j, i] + x[t, 3 - i, j]; }
+    }";
+    let scaled = "codelet f(in x: f32[m, 2, 8], in s: f32[2], in c: f32[8], inout y: f32[m, 2, 8]) {
+        for t in 0..m, i in 0..2, j in 0..8 { y[t, i, j] = c[j] * max(y[t, i, j], s[i] * x[t, i, 7 - j]); }
+    }";
+    for m in [2, 7, 40] {
+        becomes_a_vector_kernel(products, &[&[m, 16], &[m, 16], &[m, 16]]);
+        becomes_a_vector_kernel(transposed, &[&[m, 4, 4], &[m, 4, 4]]);
+        becomes_a_vector_kernel(scaled, &[&[m, 2, 8], &[2], &[8], &[m, 2, 8]]);
+    }
+    let pairs = "codelet f(in x: f32[m, 2, 2], out y: f32[m, 2, 2]) {
+        for t in 0..m, i in 0..2, j in 0..2 { y[t, i, j] = x[t, 1 - i, j] - x[t, 0, 0]; }
+    }";
+    becomes_a_vector_kernel(pairs, &[&[8, 2, 2], &[8, 2, 2]]);
+    for m in [1, 3, 6, 13] {
+        assert!(case(pairs, &[&[m, 2, 2], &[m, 2, 2]]).check().failure.is_none());
+    }
+}
+
+/// Elements at many strides, of which some are too far apart for one vector, or overlap those that are stored.
+#[test]
+fn nests_of_short_loops_agree_with_the_interpreter() {
+    for (rows, columns) in [(4, 4), (2, 8), (8, 2), (16, 1), (1, 16), (4, 2), (2, 2), (3, 4), (5, 1), (4, 8)] {
+        for (down, right) in [(0, 1), (1, 0), (1, 1), (2, 1), (4, 1), (1, 4), (3, 2), (8, 1), (0, 0), (17, 1)] {
+            let (m, length) = (8, (rows - 1) * down + (columns - 1) * right + 2);
+            for ty in ["f32", "f64", "i32", "u8"] {
+                let text = format!(
+                    "codelet f(in x: T[m, l], inout z: T[m, l], inout y: T[m, {rows}, {columns}]) {{
+                        for t in 0..m, i in 0..{rows}, j in 0..{columns} {{
+                            y[t, i, j] += x[t, {down} * i + {right} * j] - x[m - 1 - t, l - 1 - {down} * i - {right} * j];
+                        }}
+                        for t in 0..m, i in 0..{rows}, j in 0..{columns} {{
+                            z[t, {down} * i + {right} * j] = y[t, i, j] + z[t, {down} * i + {right} * j + 1];
+                        }}
+                        for t in 0..m, i in 0..{rows}, j in 0..{columns} {{
+                            if x[t, j] > y[t, i, j] {{ y[t, i, j] = x[t, 0]; }}
+                        }}
+                    }}"
+                );
+                let shapes: &[&[u64]] = &[&[m, length.max(16)], &[m, length.max(16)], &[m, rows, columns]];
+                assert!(case(&text.replace('T', ty), shapes).check().failure.is_none());
+            }
+        }
+    }
+}
+
 #[test]
 fn statements_on_adjacent_elements_become_vector_kernels() {
     for ty in ["f32", "f64"] {

@@ -11,8 +11,8 @@
 //! - [`elementwise`] recognises codelets that compute element by element.
 //! - [`neighbours`] decides whether one vertex can do the work of several.
 //! - [`kernel`] describes a codelet with everything that code is compiled for: sizes, strides, addressing.
-//! - [`fold`], [`locals`] and [`work`] are analyses that rewrites and code generation share: known values, uses of
-//!   locals, amounts of work and code.
+//! - [`fold`], [`locals`], [`nest`] and [`work`] are analyses that rewrites and code generation share: known values,
+//!   uses of locals, nests of short loops, amounts of work and code.
 //! - [`verify()`] checks the invariants of `girder_ir::codelet`; a failure is a bug of the compiler.
 //!
 //! Invariant: nothing here depends on the graph or the host.
@@ -25,6 +25,7 @@ pub mod interpret;
 pub mod kernel;
 pub mod locals;
 pub mod neighbours;
+pub mod nest;
 pub mod scalar;
 pub mod sizes;
 pub mod vertices;

@@ -129,6 +129,11 @@ impl<M: Bytes + ?Sized> Run<'_, M> {
                 let is_active = |n: usize| def.args.is_empty() || of(0)[n / self.per_iteration(lane)] != 0;
                 each(&|n| if is_active(n) { self.load(at, lane, n) } else { 0 })
             }
+            Op::LoadPermuted { from, order } => each(&|n| {
+                let number = (order >> (4 * n) & 15) as i64;
+                let ahead = self.first as i64 * self.kernel.stride(from) + number * i64::from(lane.bytes());
+                self.load_at(self.address(from).wrapping_add(ahead) as u64, lane)
+            }),
             Op::Compare(cond) => each(&|n| compare(from, cond, of(0)[n], of(1)[n]).into()),
             Op::Select => each(&|n| if of(0)[n] != 0 { of(1)[n] } else { of(2)[n] }),
             Op::Fma => each(&|n| fma(lane, of(0)[n], of(1)[n], of(2)[n])),
@@ -180,8 +185,12 @@ impl<M: Bytes + ?Sized> Run<'_, M> {
     }
 
     fn load(&self, at: Memory, lane: Lane, n: usize) -> u64 {
+        self.load_at(self.element_address(at, lane, n), lane)
+    }
+
+    fn load_at(&self, address: u64, lane: Lane) -> u64 {
         let mut word = [0; 8];
-        self.memory.read(self.element_address(at, lane, n), &mut word[..lane.bytes() as usize]);
+        self.memory.read(address, &mut word[..lane.bytes() as usize]);
         u64::from_le_bytes(word)
     }
 

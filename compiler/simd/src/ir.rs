@@ -30,9 +30,11 @@
 
 mod build;
 mod lane;
+mod nan;
 mod ranges;
 
 pub use lane::{Kind, Lane};
+pub(crate) use nan::any_nan;
 pub(crate) use ranges::{ranges, without_limits};
 
 use rustc_hash::FxHashMap;
@@ -121,6 +123,17 @@ pub enum Op {
     },
     /// Elements of memory. An operand is a mask: where it is false, the result is 0 and memory is not accessed.
     Load(Memory),
+    /// Elements of 32 bits, at most 16 elements from each other within a group, in an order of their own. They lie as
+    /// those of [`Op::Load`], except that the group's i-th iteration has the element whose number is the i-th four bits
+    /// of `order`, counted from the element of the group's first iteration. The number of iterations is a multiple of
+    /// [`GROUP`].
+    LoadPermuted {
+        /// The element of iteration 0 if its number is 0. The stride is that from group to group, divided by the
+        /// iterations of a group.
+        from: Memory,
+        /// The numbers, the first in the lowest bits.
+        order: u64,
+    },
     /// Integers: `0 - x`, wrapping. Floats: inverts the sign bit.
     Neg,
     /// Integers: wraps, so that the least integer is unchanged. Floats: clears the sign bit.
@@ -196,7 +209,7 @@ pub enum Op {
 impl Op {
     /// Returns whether the operation reads memory, which stores may change.
     pub fn loads(self) -> bool {
-        matches!(self, Op::Load(_))
+        matches!(self, Op::Load(_) | Op::LoadPermuted { .. })
     }
 }
 

@@ -40,6 +40,7 @@ impl Op {
             Op::Uniform { .. } => "uniform",
             Op::Index { .. } => "index",
             Op::Load(_) => "load",
+            Op::LoadPermuted { .. } => "load_permuted",
             Op::Neg => "neg",
             Op::Abs => "abs",
             Op::Not => "not",
@@ -144,6 +145,7 @@ impl Kernel {
                     *mask = format!("where {mask}");
                 }
             }
+            Op::LoadPermuted { from, order } => operands.extend([from.to_string(), format!("order {order:#018x}")]),
             Op::Shl { by } | Op::Shr { by } => operands.push(by.to_string()),
             Op::DivideBy { divisor } | Op::RemainderBy { divisor } => operands.push(divisor.to_string()),
             _ => {}

@@ -2,7 +2,7 @@
 //!
 //! Invariant: however a loop is translated, it is charged once, before its first iteration.
 
-use super::{Jump, Lower, Target};
+use super::{Innermost, Jump, Lower, Target};
 use crate::lower::vector::Rest;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -86,8 +86,10 @@ impl Lower<'_, '_> {
                 left => range = Range { lo, trips: Some(left), ..range },
             }
         }
+        let straight = is_straight(body);
         self.counted(range, Some(label), |l, i| {
             l.write(var, i);
+            l.innermost = straight.then_some(Innermost::Index(var));
             l.block(body)
         })
     }
@@ -103,6 +105,9 @@ impl Lower<'_, '_> {
         self.refusal.set(None);
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
             return Some(self.kernel_loop(&plan, range, keeps));
+        }
+        if let Some(plan) = self.nest_plan(index, range.trips, body) {
+            return Some(self.nest_loop(&plan, range));
         }
         let Some((plan, keeps)) = self.loop_plan(index, body) else {
             self.stays_scalar("the loop", index.0);
@@ -268,6 +273,15 @@ impl Lower<'_, '_> {
         }
         ends || left
     }
+}
+
+/// Whether every iteration of a loop runs all statements of its body, except those of inner loops and reductions.
+fn is_straight(block: &StmtBlock) -> bool {
+    block.iter().all(|stmt| match stmt {
+        Stmt::Set { .. } | Stmt::Fill { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. } | Stmt::Reduce(_) => true,
+        Stmt::For { body, .. } => is_straight(body),
+        _ => false,
+    })
 }
 
 /// Whether the statements of a loop's body count no iterations and leave no outer loop.

@@ -87,7 +87,12 @@ impl Lower<'_, '_> {
                 self.b.ins().jump(end, &[]);
             }
             Stmt::Assert { cond, site } => self.assert(*cond, *site),
-            Stmt::Reduce(reduce) => self.reduce(reduce),
+            Stmt::Reduce(reduce) => {
+                // Its terms may be conditional.
+                let around = self.innermost.take();
+                self.reduce(reduce);
+                self.innermost = around;
+            }
             Stmt::Amp(amp) => self.amp(amp),
         }
         !matches!(stmt, Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return)

@@ -7,6 +7,7 @@
 //! code would compute, in the same order, so the result has the same bits.
 //!
 //! - `steps`: the statements that a body may contain
+//! - `nest`: short inner loops whose iterations are lanes too
 //! - `totals`: locals that a loop only accumulates into
 //! - `differ`: which locals differ from iteration to iteration
 //! - `search`: decides whether a body qualifies
@@ -24,6 +25,7 @@
 //! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.
 
 mod steps;
+mod nest;
 mod totals;
 mod differ;
 mod plan;

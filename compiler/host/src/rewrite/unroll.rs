@@ -16,6 +16,7 @@ use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::{FREE_ITERATIONS, trips};
 use girder_codelet::kernel::{KernelSpec, KernelTarget};
 use girder_codelet::locals::{count_sets, reads};
+use girder_codelet::nest::loop_nest;
 use girder_codelet::work::code_of;
 use girder_ir::codelet::{Codelet, Expr, ExprKind, Label, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
@@ -27,10 +28,10 @@ const MOST: u64 = 4;
 const NODES: u64 = 2048;
 
 /// Returns the codelet with such loops unrolled, or `None` if there are none.
-pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
+pub(super) fn unroll(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten> {
     let folded = fold(spec.codelet, spec.sizes);
     let label = next_label(&spec.codelet.body);
-    let mut unroll = Unroll { spec, folded, codelet: spec.codelet.clone(), label, changed: false };
+    let mut unroll = Unroll { spec, target, folded, codelet: spec.codelet.clone(), label, changed: false };
     // A loop that nothing repeats is not worth it.
     unroll.codelet.body = unroll.block(&spec.codelet.body, false);
     unroll.changed.then(|| Rewritten { codelet: unroll.codelet, proven: spec.proven.clone() })
@@ -38,6 +39,7 @@ pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten
 
 struct Unroll<'a> {
     spec: &'a KernelSpec<'a>,
+    target: KernelTarget,
     folded: Folded,
     codelet: Codelet,
     /// The next label that is free.
@@ -54,6 +56,9 @@ impl Unroll<'_> {
         let Stmt::For { var, lo, hi, step, label, body, site } = stmt else { return vec![stmt.clone()] };
         let short = repeated && body.iter().all(|s| self.is_short(s)) && body.iter().any(stores_row);
         let count = self.trips(stmt).filter(|n| (2..=MOST).contains(n));
+        if self.is_nest(stmt) {
+            return vec![stmt.clone()];
+        }
         let Some(count) = count.filter(|n| short && n.saturating_mul(self.nodes(body)) <= NODES) else {
             let body = self.block(body, true);
             return vec![Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }];
@@ -73,6 +78,16 @@ impl Unroll<'_> {
             copies.extend(body);
         }
         copies
+    }
+
+    /// Returns whether the iterations of a loop and of those inside become lanes of a vector kernel.
+    fn is_nest(&self, stmt: &Stmt) -> bool {
+        let Stmt::For { lo, hi, step: 1, label, body, .. } = stmt else { return false };
+        let bounds = self.folded[*lo].zip(self.folded[*hi]);
+        let outer = bounds.map(|(lo, hi)| trips(lo as i64, hi as i64, 1));
+        let nest =
+            outer.zip(self.target.nest_group).and_then(|(n, group)| loop_nest(&self.folded, (n, body, *label), group));
+        nest.is_some_and(|nest| nest.inner.iter().all(|inner| self.spec.weights[inner.site] == 0))
     }
 
     /// Returns the locals that nothing outside of a block reads or sets. Each copy has its own, so that no copy seems

@@ -57,7 +57,7 @@ impl Kernel {
         if let Some(&value) = self.known.get(&def) {
             return value;
         }
-        let moves = matches!(op, Op::Load(_) | Op::Index { .. });
+        let moves = op.loads() || matches!(op, Op::Index { .. });
         self.fixed.push(!moves && args.iter().all(|&a| self.is_fixed(a)));
         self.defs.push(def.clone());
         let value = Value(self.defs.len() as u32 - 1);
@@ -93,6 +93,12 @@ impl Kernel {
             (None, Some(mask)) => self.make(lane, Op::Load(from), &[mask]),
             (None, None) => self.make(lane, Op::Load(from), &[]),
         }
+    }
+
+    /// Loads elements of memory in an order of their own.
+    pub fn load_permuted(&mut self, lane: Lane, from: Memory, order: u64) -> Value {
+        assert!(lane.bytes() == 4 && self.per_iteration == 1, "permuted elements have 32 bits");
+        self.make(lane, Op::LoadPermuted { from, order }, &[])
     }
 
     /// Returns elements that were loaded without a mask, if nothing has been stored since.

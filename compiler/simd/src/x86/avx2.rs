@@ -31,7 +31,7 @@ use super::pairs::*;
 use super::program::{Lanes, Program, moving};
 use super::table::Code;
 use super::{Level, Options};
-use crate::ir::{Effect, Item, Kernel, Lane, Op, Value, ranges};
+use crate::ir::{Effect, Item, Kernel, Lane, Op, Value, any_nan, ranges};
 use interleaved::Phases;
 use masks::Mask;
 use rustc_hash::FxHashMap;
@@ -57,6 +57,8 @@ struct Lowering<'k> {
     options: &'k Options,
     to: Program,
     ranges: Vec<(f64, f64)>,
+    /// Whether each value is the bits of a float, of which any NaN may do.
+    any_nan: Vec<bool>,
     /// The vectors of each value for each half.
     vectors: FxHashMap<(Value, u8), Regs>,
     masks: FxHashMap<(Value, u8), Mask>,
@@ -78,6 +80,7 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
         options,
         to,
         ranges: ranges(kernel),
+        any_nan: any_nan(kernel),
         vectors: FxHashMap::default(),
         masks: FxHashMap::default(),
         unwrapped: FxHashMap::default(),

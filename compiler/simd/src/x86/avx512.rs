@@ -25,7 +25,7 @@ use super::pairs::*;
 use super::program::{Lanes, Program, moving};
 use super::table::Code;
 use super::{Level, Options};
-use crate::ir::{Item, Kernel, Lane, Value, ranges};
+use crate::ir::{Item, Kernel, Lane, Value, any_nan, ranges};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -38,6 +38,8 @@ struct Lowering<'k> {
     options: &'k Options,
     to: Program,
     ranges: Vec<(f64, f64)>,
+    /// Whether each value is the bits of a float, of which any NaN may do.
+    any_nan: Vec<bool>,
     /// How many items of the kernel read each value.
     uses: Vec<u32>,
     /// The registers of each value.
@@ -57,6 +59,7 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
         options,
         to,
         ranges: ranges(kernel),
+        any_nan: any_nan(kernel),
         uses: kernel.uses(),
         regs: vec![Regs::new(); kernel.defs.len()],
         unwrapped: FxHashMap::default(),

@@ -38,7 +38,10 @@ pub(super) fn constants(program: &Program) -> (Pool, Bytes) {
             Op::Picked { interleaved, phase, upper } => {
                 (program.interleaved[interleaved as usize].picked(phase, upper), 1)
             }
-            Op::Lanes { bits } => ((0..8).map(|lane| i64::from(bits >> (4 * lane) & 15)).collect(), 4),
+            Op::Lanes { bits } => {
+                let lanes = i64::from(program.level.bytes()) / 4;
+                ((0..lanes).map(|lane| (bits >> (4 * lane) & 15) as i64).collect(), 4)
+            }
             WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
             _ => continue,
         };

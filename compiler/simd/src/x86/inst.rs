@@ -84,8 +84,8 @@ pub(super) enum Op {
     /// Eight elements of less than 32 bits at a stride of `step` bytes. The operand is a vector mask; elements are zero
     /// where it is not set.
     LoadSome { code: Code, from: Elements, step: i32 },
-    /// Eight lanes with 4-bit numbers, the first in the lowest bits of `bits`.
-    Lanes { bits: u32 },
+    /// 32-bit lanes with 4-bit numbers, the first in the lowest bits of `bits`.
+    Lanes { bits: u64 },
 }
 
 impl Op {

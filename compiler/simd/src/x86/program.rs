@@ -283,7 +283,7 @@ pub(super) fn moving(kernel: &Kernel) -> Vec<Moving> {
     for item in &kernel.items {
         match item {
             ir::Item::Make(value) => {
-                if let ir::Op::Load(from) = kernel.def(*value).op {
+                if let ir::Op::Load(from) | ir::Op::LoadPermuted { from, .. } = kernel.def(*value).op {
                     note(kernel.lane(*value), from);
                 }
             }

@@ -268,7 +268,35 @@ impl Random<'_, '_> {
         self.values.push(value);
     }
 
+    /// Elements in any order; their memory ends with the last one that is used.
+    fn load_permuted(&mut self, lane: Lane) -> Value {
+        let most = self.choices.pick(&[0, 3, 7, 12, 15]);
+        let numbers: Vec<u64> = (0..GROUP).map(|_| self.choices.below(most + 1) as u64).collect();
+        let order = numbers.iter().rev().fold(0, |order, number| order << 4 | number);
+        let used = 1 + numbers.into_iter().max().unwrap_or(0);
+        let (stride, groups) = (self.choices.pick(&[4, 0, 1, 8]), self.case.iterations / GROUP);
+        let span = stride as u64 * GROUP * (groups - 1) + 4 * used;
+        let first = self.case.memory.len();
+        (0..span.div_ceil(4)).for_each(|_| {
+            let bits = self.choices.bits(Lane::U32) as u32;
+            self.case.memory.extend_from_slice(&bits.to_le_bytes());
+        });
+        self.case.memory.truncate(first + span as usize);
+        let offset = self.case.put(&(first as u64).to_le_bytes());
+        let pointer = self.case.kernel.pointer(Moving { offset, stride });
+        // Other elements of the same array.
+        let turned = (0..GROUP).fold(0, |sum, n| sum | (used - 1 - (order >> (4 * n) & 15)) << (4 * n));
+        for (offset, order) in [(0, turned), (4 * (used as i32 - 1), 0)] {
+            let value = self.case.kernel.load_permuted(lane, Memory { pointer, offset }, order);
+            self.values.push(value);
+        }
+        self.case.kernel.load_permuted(lane, Memory { pointer, offset: 0 }, order)
+    }
+
     fn load(&mut self, lane: Lane) -> Value {
+        if self.case.iterations.is_multiple_of(GROUP) && lane.bytes() == 4 && self.choices.below(3) == 0 {
+            return self.load_permuted(lane);
+        }
         let stride = self.stride(lane);
         let displaced = self.choices.pick(&[0, 4, -32, 200]);
         let steps = interleaved_stride(lane, stride);

@@ -3,6 +3,7 @@
 //!
 //! Invariant: whenever a local outside the set is read, it has the same value in all iterations of a group.
 
+use super::nest::Nest;
 use super::steps::Step;
 use crate::lower::Lower;
 use cranelift_entity::EntitySet;
@@ -13,6 +14,8 @@ use girder_ir::ids::{ExprId, FieldId, LocalId};
 pub(super) struct Differ<'l, 'a, 'b> {
     pub l: &'l Lower<'a, 'b>,
     pub var: Option<LocalId>,
+    /// The loops inside it whose iterations are lanes too.
+    pub nest: Nest,
     pub locals: EntitySet<LocalId>,
     /// The storages that the body stores to.
     pub stored: Vec<Storage>,
@@ -59,7 +62,7 @@ impl Differ<'_, '_, '_> {
         }
         let expr = &self.l.codelet.exprs[e];
         let differs = match expr.kind {
-            ExprKind::Local(l) => Some(l) == self.var || self.locals.contains(l),
+            ExprKind::Local(l) => Some(l) == self.var || self.nest.contains(l) || self.locals.contains(l),
             ExprKind::Load { field, .. } => self.stored.contains(&Storage::Field(field)) || self.step(field) != 0,
             ExprKind::LoadLocal { local, .. } => self.stored.contains(&Storage::Local(local)),
             ExprKind::ConstField(_) => self.var.is_none() && !self.l.spec.shares_consts(),

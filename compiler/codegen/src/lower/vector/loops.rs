@@ -107,6 +107,10 @@ impl Lower<'_, '_> {
         }
         let lanes = group.plan.lanes();
         let lo = self.b.ins().iadd_imm_s(range.lo, (first * lanes) as i64);
+        if let (1, Some(var)) = (count, group.plan.var) {
+            self.write(var, lo);
+            return self.run_steps(group, 0..unroll);
+        }
         let iterations = Range { lo, step: (lanes * unroll) as i64, trips: Some(count), ..range.clone() };
         self.straight(iterations, group.plan.var, |l, _| l.run_steps(group, 0..unroll));
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every load that differs between iterations, and every index whose value is used, has its step here.
 
+use super::nest::{Nest, Permuted};
 use super::steps::{self, Step};
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::ReduceOp;
@@ -11,6 +12,8 @@ use girder_ir::ids::{ExprId, LocalId};
 pub(in crate::lower) struct Plan {
     /// The index of the loop; `None` if iterations are vertices.
     pub var: Option<LocalId>,
+    /// The loops inside it whose iterations are lanes too.
+    pub nest: Nest,
     pub steps: Vec<Step>,
     /// The size of each value in bytes.
     pub width: u32,
@@ -24,6 +27,8 @@ pub(in crate::lower) struct Plan {
     pub same: EntitySet<ExprId>,
     /// Loads that differ from iteration to iteration, with their byte stride.
     pub loads: Vec<(ExprId, i64)>,
+    /// Loads of a nest whose elements have an order of their own.
+    pub permuted: Vec<(ExprId, Permuted)>,
     /// Indices whose values are used, with their step from iteration to iteration.
     pub ramps: Vec<(ExprId, i64)>,
     /// Whether an iteration may run twice without a change of the result.

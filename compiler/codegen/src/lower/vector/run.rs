@@ -49,7 +49,7 @@ impl Lower<'_, '_> {
                     self.write(*local, v);
                 }
                 Step::Reduce(r) if !group.plan.differing.contains(r.source.dst) => {
-                    // Scalar statements may be conditional.
+                    // Its terms may be conditional.
                     let around = self.innermost.take();
                     self.reduce(&r.source);
                     self.innermost = around;

@@ -4,6 +4,7 @@
 
 use super::Plan;
 use super::differ::Differ;
+use super::nest::{Nest, Permuted};
 use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::host::UNROLLED_NODES;
@@ -44,6 +45,7 @@ struct Search<'l, 'a, 'b> {
     early: Vec<ExprId>,
     same: EntitySet<ExprId>,
     loads: Vec<(ExprId, i64)>,
+    permuted: Vec<(ExprId, Permuted)>,
     ramps: Vec<(ExprId, i64)>,
     loads_of_stored: bool,
     nested: bool,
@@ -110,12 +112,13 @@ impl<'a, 'b> Lower<'a, 'b> {
         if mixed && matches!(exit, Some(Exit::Continue(_))) {
             totals::find(self.codelet, &mut steps, body);
         }
-        self.plan_of_steps(index, steps, values, mixed)
+        self.plan_of_steps(index, &Nest::default(), steps, values, mixed)
     }
 
     pub(super) fn plan_of_steps(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
+        nest: &Nest,
         mut steps: Vec<Step>,
         values: &[ExprId],
         mixed: bool,
@@ -126,7 +129,8 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
         let var = index.map(|i| i.0);
-        let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new(), mixed };
+        let nest = nest.clone();
+        let differ = Differ { l: self, var, nest, locals: EntitySet::new(), stored: Vec::new(), mixed };
         let mut search = Search {
             differ,
             range: range.map(|(lo, hi)| (i128::from(lo), i128::from(hi) - 1)),
@@ -137,6 +141,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             early: Vec::new(),
             same: EntitySet::new(),
             loads: Vec::new(),
+            permuted: Vec::new(),
             ramps: Vec::new(),
             loads_of_stored: false,
             nested: false,
@@ -162,12 +167,14 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         let disjoint = search.stores_are_disjoint();
         disjoint.or_else(|| self.refuse("iterations may touch elements that others store"))?;
-        let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
+        let Search { differ, width, sets, early, same, loads, permuted, ramps, loads_of_stored, nested, size, .. } =
+            search;
         let (strided, narrow, ramp_uses, totals) = (search.strided, search.narrow, search.ramp_uses, search.totals);
-        let (var, differing) = (differ.var, differ.locals);
+        let (var, nest, differing) = (differ.var, differ.nest, differ.locals);
         let idempotent = !loads_of_stored;
         Some(Plan {
             var,
+            nest,
             steps,
             width,
             sets,
@@ -175,6 +182,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             early,
             same,
             loads,
+            permuted,
             ramps,
             idempotent,
             nested,
@@ -316,6 +324,9 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     /// access, a vector kernel can move elements at small strides in whole vectors.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
         let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
+        if !self.differ.nest.is_empty() && stored && stride != i64::from(ty.bytes()) {
+            return self.l().refuse(UNEVEN);
+        }
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
             return Some(());
         }

@@ -18,6 +18,7 @@ impl Lowering<'_> {
         let lane = def.lane;
         match def.op {
             Op::Load(from) => return self.load(def, from, half),
+            Op::LoadPermuted { from, order } => return smallvec![self.load_permuted(def.lane, from, order, half)],
             _ if kernel.per_iteration > 1 => return self.narrow(def, half),
             Op::Select => {
                 let mask = self.mask(def.args[0], half);
@@ -31,6 +32,7 @@ impl Lowering<'_> {
                 return (0..a.len()).map(|n| self.to.make(op, &[a[n], b[n], c[n]])).collect();
             }
             Op::Convert => return self.convert(lane, def.args[0], half),
+            Op::Bits if self.any_nan[value.0 as usize] => return self.vectors(def.args[0], half),
             Op::Bits => return self.bits(lane, def.args[0], half),
             _ => {}
         }

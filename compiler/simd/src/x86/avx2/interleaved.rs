@@ -213,7 +213,7 @@ impl Lowering<'_> {
                 self.to.with(QUARTERS, immediate, &[holder.reg])
             }
             None => {
-                let bits = (0..8).rev().fold(0, |bits, lane| bits << 4 | u32::from(of(lane).unwrap_or(lane)));
+                let bits = (0..8).rev().fold(0, |bits, lane| bits << 4 | u64::from(of(lane).unwrap_or(lane)));
                 let order = self.to.make(Machine::Lanes { bits }, &[]);
                 self.to.plain(PERMUTE[0], &[order, holder.reg])
             }

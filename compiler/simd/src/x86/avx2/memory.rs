@@ -39,6 +39,14 @@ impl Lowering<'_> {
             .collect()
     }
 
+    /// Loads permuted elements of a half one by one.
+    pub(super) fn load_permuted(&mut self, lane: Lane, from: Memory, order: u64, half: u8) -> Reg {
+        let from = Elements { pointer: from.pointer, offset: from.offset, bytes: lane.bytes() as u8, upper: false };
+        let numbers = self.to.make(Machine::Lanes { bits: order >> (32 * half) & u64::from(u32::MAX) }, &[]);
+        let offsets = self.to.shift(SHIFT_LEFT[0], 2, numbers);
+        self.to.make(Machine::Gather { code: pick(GATHER, lane), from }, &[offsets])
+    }
+
     fn load_strided(&mut self, def: &Def, from: Memory, under: Option<super::Mask>, half: u8) -> Regs {
         let (lane, stride) = (def.lane, self.kernel.stride(from));
         let (long, bytes) = (lane.is_long(), lane.bytes() as u8);

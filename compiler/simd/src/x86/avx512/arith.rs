@@ -18,6 +18,7 @@ impl Lowering<'_> {
         let narrow = kernel.per_iteration > 1;
         match def.op {
             Op::Load(from) => return self.load(def, from),
+            Op::LoadPermuted { from, order } => return smallvec![self.load_permuted(def.lane, from, order)],
             _ if narrow => return self.narrow(def),
             _ => {}
         }
@@ -36,6 +37,7 @@ impl Lowering<'_> {
             }
             (Op::Compare(_), [..]) => smallvec![self.compare(def, false)],
             (Op::Convert, [_]) => self.convert(lane, def.args[0]),
+            (Op::Bits, [x]) if self.any_nan[value.0 as usize] => x.clone(),
             (Op::Bits, [_]) => self.bits(lane, def.args[0]),
             (Op::Fma, [..]) => {
                 let (args, negated) = kernel.signed_product(&def.args);

@@ -13,6 +13,11 @@ use crate::x86::program::Parallel;
 use crate::x86::{interleaved_stride, phase};
 use smallvec::SmallVec;
 
+/// Returns the greatest number in an order.
+fn last_number(order: u64) -> u64 {
+    (0..16).map(|n| order >> (4 * n) & 15).max().unwrap_or(0)
+}
+
 /// Returns the elements of each vector for sixteen iterations.
 fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
     let upper = Elements { offset: at.offset + 8 * stride as i32, upper: true, ..at };
@@ -83,6 +88,33 @@ impl Lowering<'_> {
                 self.to.make(op, &args)
             })
             .collect()
+    }
+
+    /// Loads the elements from the first to the last one that is used, and permutes them. Loads at one pointer use one
+    /// vector if their elements lie in it: what is between them is in the same array.
+    pub(super) fn load_permuted(&mut self, lane: Lane, from: Memory, order: u64) -> Reg {
+        let own = (from.offset, from.offset + 4 * last_number(order) as i32);
+        let (first, last) = self.permuted_span(from).unwrap_or(own);
+        let some = (u32::MAX >> (31 - (last - first) / 4)) as u16;
+        let ahead = (from.offset - first) as u64 / 4;
+        let order = (0..16).fold(0, |sum, n| sum | ((order >> (4 * n) & 15) + ahead) << (4 * n));
+        let from = self.elements(lane, Memory { offset: first, ..from });
+        let some = self.to.make(Machine::MaskBits { bits: some }, &[]);
+        let elements = self.to.make(Machine::Load { code: load_code(lane), from }, &[some]);
+        let order = self.to.make(Machine::Lanes { bits: order }, &[]);
+        self.to.plain(PERMUTE[0], &[order, elements])
+    }
+
+    /// Returns the least and the greatest offset of all elements of permuted loads at the pointer of one of them, if
+    /// they are in one vector.
+    fn permuted_span(&self, of: Memory) -> Option<(i32, i32)> {
+        let loads = self.kernel.defs.iter().filter_map(|def| match def.op {
+            Op::LoadPermuted { from, order } if from.pointer == of.pointer => Some((from.offset, order)),
+            _ => None,
+        });
+        let spans = loads.map(|(offset, order)| (offset, offset + 4 * last_number(order) as i32));
+        let (first, last) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        ((last - first) < 64 && (of.offset - first) % 4 == 0).then_some((first, last))
     }
 
     /// Returns the offsets of strided elements.
@@ -303,15 +335,17 @@ impl Lowering<'_> {
 }
 
 impl Lowering<'_> {
-    /// Returns the mask and a vector of ones if a value is 1 where a mask is set, and lanes with 0 change nothing.
+    /// Returns a mask and a constant if a value is the constant where the mask is set, and changes nothing elsewhere.
     fn counted_mask(&mut self, lane: Lane, op: Reduction, value: Value) -> Option<(Reg, Regs)> {
         let def = self.kernel.def(value);
-        let is_mask = def.op == Op::Convert && self.kernel.lane(def.args[0]) == Lane::Mask;
-        if !is_mask || lane.is_float() || !matches!(op, Reduction::Or | Reduction::Sum) {
-            return None;
-        }
-        let mask = self.of(def.args[0])[0];
-        Some((mask, self.splat(lane, 1)))
+        let (mask, bits) = match (def.op, op) {
+            (Op::Convert, Reduction::Or | Reduction::Sum) if lane.is_int() => (def.args[0], 1),
+            (Op::Select, _) if self.kernel.constant_bits(def.args[2]) == Some(op.identity(lane)) => {
+                (def.args[0], self.kernel.constant_bits(def.args[1])?)
+            }
+            _ => return None,
+        };
+        (self.kernel.lane(mask) == Lane::Mask).then(|| (self.of(mask)[0], self.splat(lane, bits)))
     }
 }
 

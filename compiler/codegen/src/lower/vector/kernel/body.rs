@@ -7,6 +7,7 @@ use super::lanes::{binary, lane, memory_lane, unary};
 use super::{Lanes, Origin, VectorKernel};
 use crate::lower::Lower;
 use crate::lower::address::Sum;
+use crate::lower::vector::nest::Permuted;
 use crate::lower::vector::steps::{self, Step};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -250,6 +251,11 @@ impl Lower<'_, '_> {
     }
 
     fn kernel_load(&mut self, vk: &mut VectorKernel<'_>, e: ExprId, storage: Storage, index: &Index) -> Lanes {
+        if let Some(&(_, Permuted { stride, first, order })) = vk.plan.permuted.iter().find(|p| p.0 == e) {
+            let at = self.kernel_memory(vk, (storage, index), stride);
+            let from = Memory { offset: at.offset + first, ..at };
+            return vk.ir.load_permuted(memory_lane(self.element_type(storage)), from, order);
+        }
         let stride = vk.plan.loads.iter().find(|l| l.0 == e).map_or(0, |l| l.1);
         let ty = self.element_type(storage);
         vk.store_pending(Some(storage));

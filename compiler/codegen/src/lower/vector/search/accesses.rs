@@ -4,6 +4,7 @@
 //! changes.
 
 use super::Search;
+use crate::lower::vector::nest::Steps;
 use crate::lower::vector::steps::Step;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
@@ -14,20 +15,29 @@ impl Search<'_, '_, '_> {
         if !self.differ.differs(e) {
             return self.is_safe(e, conditional).then_some(0);
         }
+        self.differ.nest.even_step(&self.slopes(e, conditional)?)
+    }
+
+    /// Returns the steps of an `i64` expression along the loop and each loop of the nest, if they are known constants.
+    fn slopes(&self, e: ExprId, conditional: bool) -> Option<Steps> {
+        let nest = &self.differ.nest;
+        if !self.differ.differs(e) {
+            return self.is_safe(e, conditional).then(|| nest.steps(|_| 0));
+        }
+        let of = |e: ExprId| self.slopes(e, conditional);
+        let scaled = |steps: Steps, n: i64| steps.into_iter().map(|s| s.wrapping_mul(n)).collect();
+        let both = |a: Steps, b: Steps, op: fn(i64, i64) -> i64| a.into_iter().zip(b).map(|(a, b)| op(a, b)).collect();
         match self.l().codelet.exprs[e].kind {
-            ExprKind::Local(l) if Some(l) == self.differ.var => Some(1),
-            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => {
-                Some(self.slope(a, conditional)?.wrapping_add(self.slope(b, conditional)?))
-            }
-            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => {
-                Some(self.slope(a, conditional)?.wrapping_sub(self.slope(b, conditional)?))
-            }
+            ExprKind::Local(l) if Some(l) == self.differ.var => Some(nest.steps(|along| i64::from(along.is_none()))),
+            ExprKind::Local(l) if nest.contains(l) => Some(nest.steps(|along| i64::from(along == Some(l)))),
+            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => Some(both(of(a)?, of(b)?, i64::wrapping_add)),
+            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => Some(both(of(a)?, of(b)?, i64::wrapping_sub)),
             ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (self.l().known(a), self.l().known(b)) {
-                (Some(n), _) => Some(self.slope(b, conditional)?.wrapping_mul(n)),
-                (_, Some(n)) => Some(self.slope(a, conditional)?.wrapping_mul(n)),
+                (Some(n), _) => Some(scaled(of(b)?, n)),
+                (_, Some(n)) => Some(scaled(of(a)?, n)),
                 _ => None,
             },
-            ExprKind::Unary { op: UnaryOp::Neg, x } => Some(self.slope(x, conditional)?.wrapping_neg()),
+            ExprKind::Unary { op: UnaryOp::Neg, x } => Some(scaled(of(x)?, -1)),
             _ => None,
         }
     }
@@ -53,10 +63,17 @@ impl Search<'_, '_, '_> {
 
     /// Returns the byte stride of an access from iteration to iteration.
     pub(super) fn stride(&self, storage: Storage, index: &Index, conditional: bool) -> Option<i64> {
+        self.differ.nest.even_step(&self.strides(storage, index, conditional)?)
+    }
+
+    /// Returns the byte strides of an access along the loop and each loop of the nest.
+    pub(super) fn strides(&self, storage: Storage, index: &Index, conditional: bool) -> Option<Steps> {
         let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
+        let start = self.differ.nest.steps(|along| if along.is_none() { start } else { 0 });
         let dims = self.l().dims(storage);
         index.iter().zip(&dims).try_fold(start, |sum, (&e, &(_, stride))| {
-            Some(sum.wrapping_add(self.slope(e, conditional)?.wrapping_mul(stride)))
+            let steps = self.slopes(e, conditional)?.into_iter();
+            Some(sum.iter().zip(steps).map(|(sum, step)| sum.wrapping_add(step.wrapping_mul(stride))).collect())
         })
     }
 
@@ -70,7 +87,14 @@ impl Search<'_, '_, '_> {
             of.iter().enumerate().all(|(n, a)| of[..=n].iter().all(|b| clear(a, b)))
         };
         let stored = &self.differ.stored;
+        // The elements of a nest's stores are contiguous.
+        let alone = |storage: Storage| {
+            let mut of = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index);
+            of.next()
+                .is_some_and(|first| self.is_same_element(first, first) && of.all(|a| self.is_same_element(a, first)))
+        };
         let all = match self.differ.var {
+            Some(_) if !self.differ.nest.is_empty() => stored.iter().all(|&s| alone(s)),
             None => stored.iter().all(|s| matches!(s, Storage::Field(_))),
             Some(_) => stored.iter().all(|&s| apart(s)),
         };

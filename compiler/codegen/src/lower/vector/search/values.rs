@@ -4,6 +4,7 @@
 
 use super::{Context, GREATEST, Search, UNEVEN};
 use crate::lower::vector::kernel::lane;
+use crate::lower::vector::nest::Steps;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, ReduceOp, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
@@ -92,7 +93,10 @@ impl Search<'_, '_, '_> {
         if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
             return self.l().refuse("an index of a load may be outside");
         }
-        let stride = self.stride(storage, index, context.conditional).or_else(|| self.l().refuse(UNEVEN))?;
+        let strides = self.strides(storage, index, context.conditional).or_else(|| self.l().refuse(UNEVEN))?;
+        let Some(stride) = self.differ.nest.even_step(&strides) else {
+            return self.load_permuted(e, storage, &strides, context);
+        };
         self.take_stride(ty, stride, context, false)?;
         if !context.conditional && !context.inner {
             self.sure.push((storage, index.clone()));
@@ -103,6 +107,18 @@ impl Search<'_, '_, '_> {
         }
         if self.loads.iter().all(|l| l.0 != e) {
             self.loads.push((e, stride));
+        }
+        Some(())
+    }
+
+    /// Accepts a load of a nest whose elements have an order of their own.
+    fn load_permuted(&mut self, e: ExprId, storage: Storage, strides: &Steps, context: Context) -> Option<()> {
+        let l = self.l();
+        let plain = !context.conditional && !self.differ.stored.contains(&storage);
+        let permuted = self.differ.nest.permuted(l.element_type(storage), strides);
+        let permuted = permuted.filter(|_| plain).or_else(|| l.refuse(UNEVEN))?;
+        if self.permuted.iter().all(|p| p.0 != e) {
+            self.permuted.push((e, permuted));
         }
         Some(())
     }
