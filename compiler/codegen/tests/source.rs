@@ -148,7 +148,8 @@ fn nests_of_short_loops_agree_with_the_interpreter() {
                 let text = format!(
                     "codelet f(in x: T[m, l], inout z: T[m, l], inout y: T[m, {rows}, {columns}]) {{
                         for t in 0..m, i in 0..{rows}, j in 0..{columns} {{
-                            y[t, i, j] += x[t, {down} * i + {right} * j] - x[m - 1 - t, l - 1 - {down} * i - {right} * j];
+                            let k = {down} * i + {right} * j;
+                            y[t, i, j] += x[t, {down} * i + {right} * j] - x[m - 1 - t, l - 1 - k];
                         }}
                         for t in 0..m, i in 0..{rows}, j in 0..{columns} {{
                             z[t, {down} * i + {right} * j] = y[t, i, j] + z[t, {down} * i + {right} * j + 1];

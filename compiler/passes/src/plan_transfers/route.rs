@@ -26,7 +26,7 @@ use super::buffers::{BufferUse, Buffers, PlanError};
 use super::moves::{FEW_BYTES, MANY_PIECES, Move, ends, form, join, piece};
 use super::order::{order, ranks};
 use super::shared::{Sharing, receivers};
-use super::transfers::{Send, assemble, scattered};
+use super::transfers::{Cutting, Send, assemble, scattered};
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use girder_machine::{Arrange, Machine};
 use indexmap::IndexMap;
@@ -76,6 +76,7 @@ pub(super) struct Router {
     /// Moves within a tile.
     own: Vec<LocalCopy>,
     order: OwnMoves,
+    cutting: Cutting,
     /// The groups of shared locations.
     groups: Grouping,
 }
@@ -92,7 +93,8 @@ impl Router {
         let Arrange { before, after } = &machine.arrange;
         let is_dear = before.fixed_cycles > after.fixed_cycles;
         let order = if is_dear { OwnMoves::WithGathers } else { OwnMoves::Before };
-        Router { order, ..Router::new(limit) }
+        let cutting = Cutting::Busy { processor_tiles: machine.chip.tiles };
+        Router { order, cutting, ..Router::new(limit) }
     }
 
     /// Adds a move, which continues the last one of its slot if possible.
@@ -245,7 +247,7 @@ impl Router {
         };
         if is_early { &mut gathers } else { &mut self.copies }.append(&mut self.own);
         let [before, after] = [gathers, self.copies].map(|copies| sorted_by_form(&interchanged(copies)));
-        let (transfers, groups) = assemble(self.sends, self.groups);
+        let (transfers, groups) = assemble(self.sends, self.groups, self.cutting);
         Ok(Phase { before, transfers, after, groups })
     }
 

@@ -4,6 +4,12 @@
 //! No decision here concerns words of two senders. So sends are grouped by sender, then sorted and joined in parallel.
 //! Many short sorts are faster than a long one.
 //!
+//! # Note: Words that are shared in part
+//! One vertex may read four words, and another the first of them. If the four are cut after the first, each word is
+//! sent once, but the receivers of the four words get two transfers instead of one, which takes exchange code and makes
+//! the schedule longer to find. So sends are only cut where the sender's time matters: if it would otherwise send for
+//! more than half as long as the busiest tile receives, or over a link.
+//!
 //! Invariant: each receiver gets the words that were sent to it, at their destinations. The order of the result depends
 //! on the sends alone.
 
@@ -28,11 +34,21 @@ pub(super) struct Send {
 /// The factor by which cutting may multiply the number of sends.
 const MAX_CUT: usize = 4;
 
+/// Where sends that share only a part of their words are cut.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Cutting {
+    /// Everywhere.
+    #[default]
+    All,
+    /// Where the sender's time matters, or on the way to another processor; a processor has so many tiles.
+    Busy { processor_tiles: u32 },
+}
+
 /// Cuts sends that share only a part of their words, and merges those of the same words. No send continues another: see
 /// [`scattered`]. Returns the transfers and the groups that they name.
-pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
+pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping, cutting: Cutting) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
     sends = sorted_by_source(sends);
-    if let Some(cut) = cut(&sends) {
+    if let Some(cut) = cut(&sends, &groups, cutting) {
         sends = sorted_by_source(cut);
     }
     let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
@@ -222,33 +238,76 @@ fn grow(send: &mut Send, words: u32) -> bool {
     true
 }
 
-/// Returns the sends, sorted by source and cut wherever another send of the same block starts or ends inside; `None` if
-/// none is cut or too many are.
-fn cut(sends: &[Send]) -> Option<Vec<Send>> {
+/// Returns the sends, sorted by source and cut wherever another send of the same block starts or ends inside, as far as
+/// that is worth it; `None` if none is cut or too many are.
+fn cut(sends: &[Send], groups: &Grouping, cutting: Cutting) -> Option<Vec<Send>> {
     if sends.chunk_by(|a, b| source(a) == source(b)).all(share_no_words_in_part) {
         return None;
     }
+    let most = match cutting {
+        Cutting::All => 0,
+        Cutting::Busy { .. } => most_received(sends, groups) / 2,
+    };
     let mut result = Vec::with_capacity(sends.len());
-    for block in sends.chunk_by(|a, b| source(a) == source(b)) {
-        let end = |s: &Send| s.from.offset + 4 * s.words;
-        let mut edges: Vec<u32> = block.iter().flat_map(|s| [s.from.offset, end(s)]).collect();
-        edges.sort_unstable();
-        edges.dedup();
-        for send in block {
-            let first = edges.partition_point(|&e| e <= send.from.offset);
-            let mut at = send.from.offset;
-            for &edge in edges[first..].iter().take_while(|&&e| e <= end(send)) {
-                let shift = at - send.from.offset;
-                let (from, to) = (Loc { offset: at, ..send.from }, Loc { offset: send.to.offset + shift, ..send.to });
-                result.push(Send { from, to, words: (edge - at) / 4 });
-                at = edge;
-            }
+    for own in sends.chunk_by(is_one_sender) {
+        if is_idle(own, groups, cutting, most) {
+            result.extend_from_slice(own);
+            continue;
+        }
+        for block in own.chunk_by(|a, b| source(a) == source(b)) {
+            cut_block(block, &mut result);
             if result.len() > MAX_CUT * sends.len() {
                 return None;
             }
         }
     }
     (result.len() > sends.len()).then_some(result)
+}
+
+/// Adds the sends of a block, cut wherever another one starts or ends inside.
+fn cut_block(block: &[Send], result: &mut Vec<Send>) {
+    let end = |s: &Send| s.from.offset + 4 * s.words;
+    let mut edges: Vec<u32> = block.iter().flat_map(|s| [s.from.offset, end(s)]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    for send in block {
+        let first = edges.partition_point(|&e| e <= send.from.offset);
+        let mut at = send.from.offset;
+        for &edge in edges[first..].iter().take_while(|&&e| e <= end(send)) {
+            let shift = at - send.from.offset;
+            let (from, to) = (Loc { offset: at, ..send.from }, Loc { offset: send.to.offset + shift, ..send.to });
+            result.push(Send { from, to, words: (edge - at) / 4 });
+            at = edge;
+        }
+    }
+}
+
+/// Returns the words that the busiest tile receives.
+fn most_received(sends: &[Send], groups: &Grouping) -> u64 {
+    let mut received: Vec<u64> = vec![];
+    for send in sends {
+        for to in shared::receivers(groups, send.to, send.from.tile) {
+            let tile = to.tile as usize;
+            if tile >= received.len() {
+                received.resize(tile + 1, 0);
+            }
+            received[tile] += send.words as u64;
+        }
+    }
+    received.into_iter().max().unwrap_or(0)
+}
+
+/// Returns whether a sender has time to send words more than once: at most `most` words in all, none of them to another
+/// processor.
+fn is_idle(own: &[Send], groups: &Grouping, cutting: Cutting, most: u64) -> bool {
+    let Cutting::Busy { processor_tiles } = cutting else { return false };
+    let words: u64 = own.chunk_by(same_words).map(|same| same[0].words as u64).sum();
+    let processor = |tile: u32| tile / processor_tiles;
+    let stays = |s: &Send| {
+        let mut receivers = shared::receivers(groups, s.to, s.from.tile);
+        receivers.all(|to| processor(to.tile) == processor(s.from.tile))
+    };
+    words <= most && own.iter().all(stays)
 }
 
 /// Returns whether any two sends of one block, sorted by source, have the same words or none in common, so that nothing

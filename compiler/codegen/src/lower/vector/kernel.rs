@@ -29,7 +29,8 @@ pub(super) use lanes::lane;
 
 use super::Plan;
 use super::loops::Rest;
-use super::steps::Exit;
+use super::nest::Nest;
+use super::steps::{self, Exit};
 use crate::lower::loops::Range;
 use crate::lower::{Lower, NAMESPACE};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -39,6 +40,7 @@ use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value,
 };
 use cranelift_entity::SecondaryMap;
+use girder_codelet::nest::loop_nest;
 use girder_ir::codelet::{Label, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_simd::ir::{Lane, Moving, Pointer, Value as Lanes};
@@ -160,6 +162,38 @@ impl Lower<'_, '_> {
         self.b.ins().jump(join, &[next.into()]);
         self.enter(join);
         Rest::From(start, None)
+    }
+
+    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel.
+    pub(in crate::lower) fn nest_plan(
+        &self,
+        index: (LocalId, ExprId, ExprId),
+        trips: Option<u64>,
+        (body, label): (&StmtBlock, Label),
+    ) -> Option<Plan> {
+        let group = self.features.nest_group().filter(|_| !self.counts_in(body))?;
+        let found = loop_nest(&self.folded, (trips?, body, label), group)?;
+        if !found.inner.iter().all(|inner| self.is_free(inner.site, Some(inner.trips))) {
+            return None;
+        }
+        let nest = Nest::of(&found);
+        let steps = steps::steps(found.body, Some(Exit::Continue(found.label)))?;
+        let plan = self.plan_of_steps(Some(index), &nest, steps, &[], true)?;
+        let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
+        let pays = plan.stores() && plan.strided == 0 && plan.ramp_uses == 0;
+        (pays && !keeps).then_some(plan)
+    }
+
+    /// Emits all iterations of a nest as a vector kernel.
+    pub(in crate::lower) fn nest_loop(&mut self, plan: &Plan, range: &Range) -> Rest {
+        let trips = range.trips.expect("a nest has a known trip count");
+        let zero = self.i64(0);
+        plan.nest.indices().for_each(|index| self.write(index, zero));
+        self.write(plan.var.expect("a loop has an index"), range.lo);
+        let count = trips * plan.nest.iterations();
+        let iterations = self.i64(count as i64);
+        self.run_kernel(plan, iterations, Some(count), range.poll);
+        Rest::Nothing
     }
 
     /// Emits a kernel for `count` iterations from the current index on.

@@ -10,15 +10,8 @@
 //!
 //! Invariant: the trip counts of the inner loops divide a group of iterations, and the iterations are whole groups.
 
-use super::Plan;
-use super::kernel::lane;
-use super::loops::Rest;
-use super::steps::{self, Exit};
-use crate::lower::Lower;
-use crate::lower::loops::Range;
-use girder_codelet::nest::loop_nest;
-use girder_ir::codelet::{Label, StmtBlock};
-use girder_ir::ids::{ExprId, LocalId};
+use girder_codelet::nest::LoopNest;
+use girder_ir::ids::LocalId;
 use girder_ir::types::ElemType;
 use girder_simd::ir::GROUP;
 use smallvec::SmallVec;
@@ -42,6 +35,10 @@ pub(in crate::lower) struct Permuted {
 }
 
 impl Nest {
+    pub fn of(nest: &LoopNest<'_>) -> Nest {
+        Nest(nest.inner.iter().map(|inner| (inner.index, inner.trips)).collect())
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -51,8 +48,13 @@ impl Nest {
     }
 
     /// Returns the iterations of all inner loops together.
-    fn iterations(&self) -> u64 {
+    pub fn iterations(&self) -> u64 {
         self.0.iter().map(|l| l.1).product()
+    }
+
+    /// Returns the indices of the inner loops.
+    pub fn indices(&self) -> impl Iterator<Item = LocalId> {
+        self.0.iter().map(|l| l.0)
     }
 
     /// Returns the steps along the outer loop, given by `None`, and along each inner one, given by its index.
@@ -70,7 +72,7 @@ impl Nest {
     pub fn permuted(&self, ty: ElemType, strides: &Steps) -> Option<Permuted> {
         let (bytes, iterations) = (i64::from(ty.bytes()), self.iterations());
         let even = strides.iter().all(|s| s % bytes == 0) && strides[0] % iterations as i64 == 0;
-        if !even || lane(ty).bytes() != 4 || bytes != 4 {
+        if !even || bytes != 4 {
             return None;
         }
         let place = |n: u64| {
@@ -89,39 +91,5 @@ impl Nest {
         }
         let order = places.iter().rev().fold(0, |order, place| order << 4 | ((place - least) / bytes) as u64);
         Some(Permuted { stride: strides[0] / iterations as i64, first: i32::try_from(least).ok()?, order })
-    }
-}
-
-impl Lower<'_, '_> {
-    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel.
-    pub(in crate::lower) fn nest_plan(
-        &self,
-        index: (LocalId, ExprId, ExprId),
-        trips: Option<u64>,
-        (body, label): (&StmtBlock, Label),
-    ) -> Option<Plan> {
-        let group = self.features.nest_group().filter(|_| !self.counts_in(body))?;
-        let found = loop_nest(&self.folded, (trips?, body, label), group)?;
-        if !found.inner.iter().all(|inner| self.is_free(inner.site, Some(inner.trips))) {
-            return None;
-        }
-        let nest = Nest(found.inner.iter().map(|inner| (inner.index, inner.trips)).collect());
-        let steps = steps::steps(found.body, Some(Exit::Continue(found.label)))?;
-        let plan = self.plan_of_steps(Some(index), &nest, steps, &[], true)?;
-        let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
-        let pays = plan.stores() && plan.strided == 0 && plan.ramp_uses == 0;
-        (pays && !keeps).then_some(plan)
-    }
-
-    /// Emits all iterations of a nest as a vector kernel.
-    pub(in crate::lower) fn nest_loop(&mut self, plan: &Plan, range: &Range) -> Rest {
-        let trips = range.trips.expect("a nest has a known trip count");
-        let zero = self.i64(0);
-        plan.nest.0.iter().for_each(|&(index, _)| self.write(index, zero));
-        self.write(plan.var.expect("a loop has an index"), range.lo);
-        let count = trips * plan.nest.iterations();
-        let iterations = self.i64(count as i64);
-        self.run_kernel(plan, iterations, Some(count), range.poll);
-        Rest::Nothing
     }
 }
