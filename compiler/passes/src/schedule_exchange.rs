@@ -55,7 +55,7 @@ pub use verify::verify;
 use crate::pass::{Pass, Verdict};
 use crate::replica_traffic::{PairLists, ReplicaTraffic};
 use crate::{Part, PassContext};
-use effort::{FEW_PIECES, GOOD, GOOD_AT_SCALE, MANY};
+use effort::{FEW_PIECES, GAIN_OF_PAIRS, GOOD, GOOD_AT_SCALE, MANY, PAIRS_AT_SCALE};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::{Planned, Scheduled};
@@ -209,13 +209,18 @@ fn best(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
     let paired = pairs::widen(&jobs, machine).filter(|paired| jobs.to.len() < MANY || !is_mostly_narrow(paired));
     let Some(paired) = paired.map(Arc::new) else { return of(jobs, limit, machine) };
-    let bound = Ports::new(&paired, machine).bound();
-    let good = (bound as f64 * GOOD) as u64;
-    // The first variant may be good enough, and moves more words at a time.
-    let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, paired] } else { [paired, jobs] };
-    let [first, second] = by_gain;
-    let first = of(first, limit, machine);
-    shortest(first, good, limit, &[&|limit| Some(of(second.clone(), limit, machine))])
+    let [least, bound] = [&paired, &jobs].map(|jobs| Ports::new(jobs, machine).bound());
+    // Many jobs that hold two tiles fit one another less well.
+    let (factor, enough) = if jobs.to.len() < MANY { (GOOD, GOOD) } else { (GAIN_OF_PAIRS, PAIRS_AT_SCALE) };
+    let within = |factor: f64| (least as f64 * factor) as u64;
+    // The first variant may be good enough.
+    if bound <= within(factor) {
+        let first = of(jobs, limit, machine);
+        return shortest(first, within(enough), limit, &[&|limit| Some(of(paired.clone(), limit, machine))]);
+    }
+    let first = of(paired, limit, machine);
+    let good = within(GOOD).max((bound as f64 * GOOD) as u64);
+    shortest(first, good, limit, &[&|limit| Some(of(jobs.clone(), limit, machine))])
 }
 
 /// Returns whether the rate of pairs would change little.
