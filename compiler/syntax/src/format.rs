@@ -14,7 +14,7 @@ mod item;
 mod line;
 mod stmt;
 
-use crate::ast::{ItemKind, Module};
+use crate::ast::{Decl, ItemKind, Module, VarKind};
 use line::Line;
 
 /// Width of a line in columns.
@@ -55,7 +55,10 @@ impl Printer<'_> {
             let before = i.checked_sub(1).map(|i| &module.items[i]);
             // Nodes built in memory have no blank lines of their own.
             let made = item.span.is_none() || before.is_some_and(|b| b.span.is_none());
-            let blank = made && before.map_or(module.header.is_some(), |b| has_blank_line_between(&b.kind, &item.kind));
+            let blank = made
+                && before.map_or(module.header.is_some(), |b| {
+                    ItemGroup::of(&b.kind).is_apart_from(ItemGroup::of(&item.kind))
+                });
             self.separate(item.span.lo, first, blank);
             self.item(item);
             first = false;
@@ -67,21 +70,35 @@ impl Printer<'_> {
     }
 }
 
-/// Returns whether two neighbouring items of a module built in memory have a blank line between them.
-fn has_blank_line_between(a: &ItemKind, b: &ItemKind) -> bool {
-    let has_body =
-        |k: &ItemKind| matches!(k, ItemKind::Codelet(_) | ItemKind::Fn(_) | ItemKind::Grad(_) | ItemKind::Program(_));
-    let group = |k: &ItemKind| match k {
-        ItemKind::Decl(crate::ast::Decl::Var(v)) => (0, Some(v.kind)),
-        ItemKind::Decl(crate::ast::Decl::Let(_)) => (1, None),
-        ItemKind::Decl(crate::ast::Decl::Map { .. }) => (2, None),
-        ItemKind::Use(_) => (3, None),
-        ItemKind::Stream(_) => (4, None),
-        ItemKind::Compute { .. } => (5, None),
-        ItemKind::Copy { .. } => (6, None),
-        ItemKind::Exchange { .. } => (7, None),
-        ItemKind::Layout { .. } => (8, None),
-        _ => (9, None),
-    };
-    has_body(a) || has_body(b) || group(a) != group(b)
+/// What of an item decides on the blank lines around it in a module built in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ItemGroup {
+    has_body: bool,
+    group: (u8, Option<VarKind>),
+}
+
+impl ItemGroup {
+    /// Returns the group of an item.
+    pub fn of(kind: &ItemKind) -> ItemGroup {
+        let has_body =
+            matches!(kind, ItemKind::Codelet(_) | ItemKind::Fn(_) | ItemKind::Grad(_) | ItemKind::Program(_));
+        let group = match kind {
+            ItemKind::Decl(Decl::Var(v)) => (0, Some(v.kind)),
+            ItemKind::Decl(Decl::Let(_)) => (1, None),
+            ItemKind::Decl(Decl::Map { .. }) => (2, None),
+            ItemKind::Use(_) => (3, None),
+            ItemKind::Stream(_) => (4, None),
+            ItemKind::Compute { .. } => (5, None),
+            ItemKind::Copy { .. } => (6, None),
+            ItemKind::Exchange { .. } => (7, None),
+            ItemKind::Layout { .. } => (8, None),
+            _ => (9, None),
+        };
+        ItemGroup { has_body, group }
+    }
+
+    /// Returns whether an item and one after it have a blank line between them.
+    pub fn is_apart_from(self, next: ItemGroup) -> bool {
+        self.has_body || next.has_body || self.group != next.group
+    }
 }

@@ -15,5 +15,5 @@ pub mod make;
 mod parser;
 pub mod token;
 
-pub use format::format;
+pub use format::{ItemGroup, format};
 pub use parser::parse;

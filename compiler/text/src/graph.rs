@@ -19,6 +19,7 @@ use girder_ir::graph::{Graph, Var, VarClass};
 use girder_ir::ids::VarId;
 use girder_ir::placement::{Mapping, Placement};
 use girder_source::Span;
+use girder_syntax::ItemGroup;
 use girder_syntax::ast::{self, Decl, ItemKind, VarDecl, VarKind};
 use girder_syntax::make::{Make, named, path};
 use rustc_hash::FxHashSet;
@@ -26,8 +27,11 @@ use smol_str::{SmolStr, format_smolstr};
 
 /// A module to which the items of a graph are added. The printer of a stage adds its tables between them.
 pub struct Printer<'g> {
-    /// The module so far.
+    /// The items that have no text yet.
     pub make: Make,
+    /// The text so far, and the group of the last item in it.
+    done: String,
+    last: Option<ItemGroup>,
     graph: &'g Graph,
     /// The tiles of all variables and vertices; if `None`, those that the graph itself states.
     placement: Option<&'g Placement>,
@@ -40,12 +44,27 @@ impl<'g> Printer<'g> {
     pub fn new(graph: &'g Graph, placement: Option<&'g Placement>) -> Printer<'g> {
         let names = graph.vars.values().map(|v| &v.name).chain(graph.streams.values().map(|s| &s.name));
         let taken = names.map(|n| n.split('.').next().unwrap_or_default()).collect();
-        Printer { make: Make::default(), graph, placement, taken }
+        Printer { make: Make::default(), done: String::new(), last: None, graph, placement, taken }
     }
 
     /// Returns the text of what was added since the last call.
     pub fn text(&mut self) -> String {
-        girder_syntax::format(&std::mem::take(&mut self.make).module, "")
+        self.flush();
+        self.last = None;
+        std::mem::take(&mut self.done)
+    }
+
+    /// Turns items into text, which takes less memory. The tables of a large program have millions of rows.
+    pub fn flush(&mut self) {
+        let module = std::mem::take(&mut self.make).module;
+        let groups = [module.items.first(), module.items.last()].map(|item| item.map(|i| ItemGroup::of(&i.kind)));
+        if let (Some(last), Some(first)) = (self.last, groups[0])
+            && last.is_apart_from(first)
+        {
+            self.done.push('\n');
+        }
+        self.last = groups[1].or(self.last);
+        self.done += &girder_syntax::format(&module, "");
     }
 
     /// Adds `module name with (options);`.

@@ -43,8 +43,10 @@ pub fn print_after(stage: &AnyStage, after: After, machine: &Machine) -> String 
         text += &format!("\n{}\n", item.text);
     }
     p.variables();
+    p.flush();
     p.sets();
     p.copies();
+    p.flush();
     if let Some(planned) = tables.planned {
         exchange::print(&mut p, graph, &planned.plan, tables.scheduled.map(|s| &s.schedule));
     }

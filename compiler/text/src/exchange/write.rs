@@ -20,10 +20,12 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, plan: &Plan, schedule: Option<&
         let landings: Vec<&[FieldLandings]> = set.families.iter().map(|&f| &plan.landings[f][..]).collect();
         let rows = to_rows(&plan.sets[id], &landings, schedule.map(|s| &s.sets[id]));
         item(&mut p.make, graph, &set.name, &set.families, rows);
+        p.flush();
     }
     for (id, copy) in &graph.copies {
         let rows = to_rows(&plan.copies[id], &[], schedule.map(|s| &s.copies[id]));
         item(&mut p.make, graph, &copy.name, &[], rows);
+        p.flush();
     }
 }
 
