@@ -75,6 +75,10 @@ impl Elaborator<'_> {
             Some(format!("`{name}` is a codelet: it runs as `vertex {name}(…)` in a compute set"))
         } else if module.programs.contains_key(name) {
             Some(format!("`{name}` is a program: it runs by `call {name}();`"))
+        } else if crate::members::METHODS.contains(&name) {
+            Some(format!("it stands behind a tensor: `x.{name}(…)`"))
+        } else if crate::members::MEMBERS.contains(&name) {
+            Some(format!("it stands behind a tensor: `x.{name}`"))
         } else if self.loader.library_names().iter().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
         } else {

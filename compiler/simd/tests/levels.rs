@@ -64,6 +64,11 @@ proptest! {
     }
 
     #[test]
+    fn permuted_elements_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        check(&random::permuted(&mut Choices::new(&bytes)), &tested());
+    }
+
+    #[test]
     fn narrow_kernels_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         check(&random::narrow(&mut Choices::new(&bytes)), &tested());
     }

@@ -74,7 +74,7 @@ struct Lowering<'k> {
 /// Translates a kernel.
 pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
     let mut to = Program::new(Level::Avx2);
-    to.pointers = moving(kernel);
+    to.pointers = moving(kernel, Level::Avx2);
     let mut lowering = Lowering {
         kernel,
         options,

@@ -53,7 +53,7 @@ struct Lowering<'k> {
 /// Translates a kernel.
 pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
     let mut to = Program::new(Level::Avx512);
-    to.pointers = moving(kernel);
+    to.pointers = moving(kernel, Level::Avx512);
     let mut lowering = Lowering {
         kernel,
         options,

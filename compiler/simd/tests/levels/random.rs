@@ -216,6 +216,20 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     random.case
 }
 
+/// A kernel that moves permuted elements.
+pub fn permuted(choices: &mut Choices<'_>) -> Case {
+    let mut case = Case::new(choices, 1);
+    case.iterations = choices.pick(&[16, 32, 48, 64, 96]);
+    let mut random = Random { choices, case, values: Vec::new() };
+    for _ in 0..1 + random.choices.below(4) {
+        let lane = random.choices.pick(&[Lane::F32, Lane::I32, Lane::U32]);
+        let value = random.load_permuted(lane);
+        random.values.push(value);
+        random.store();
+    }
+    random.case
+}
+
 impl Random<'_, '_> {
     fn some(&mut self) -> Value {
         // Choosing recent values makes deep kernels.
