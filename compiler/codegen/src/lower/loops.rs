@@ -106,8 +106,8 @@ impl Lower<'_, '_> {
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
             return Some(self.kernel_loop(&plan, range, keeps));
         }
-        if let Some(plan) = self.nest_plan(index, range.trips, body) {
-            return Some(self.nest_loop(&plan, range));
+        if let Some((plan, count)) = self.nest_plan(index, range.trips, body) {
+            return Some(self.nest_loop(&plan, count, range));
         }
         let Some((plan, keeps)) = self.loop_plan(index, body) else {
             self.stays_scalar("the loop", index.0);

@@ -10,8 +10,8 @@ pub(super) const FEW_PIECES: usize = 8;
 pub(super) const GOOD_AT_SCALE: f64 = 1.05;
 /// How much shorter the bound of many jobs has to become by the rate of pairs before it is tried first.
 pub(super) const GAIN_OF_PAIRS: f64 = 1.15;
-/// The factor over that bound within which schedules of many jobs at the rate of pairs are found: 1.22 to 1.47 in nine
-/// phases of a convolutional network.
+/// The factor over that bound within which schedules of many jobs at the rate of pairs are found: 1.19 to 1.47, the
+/// median 1.26, in fourteen phases of five programs.
 pub(super) const PAIRS_AT_SCALE: f64 = 1.25;
 /// The part of a limit, one in so many cycles, after which the pace of a schedule is judged.
 const JUDGED: u64 = 8;

@@ -274,10 +274,10 @@ impl Program {
 pub(super) fn moving(kernel: &Kernel, level: Level) -> Vec<Moving> {
     let mut sizes: Vec<Option<u32>> = vec![None; kernel.pointers.len()];
     let mut unit = vec![true; kernel.pointers.len()];
-    let mut note = |lane: ir::Lane, at: ir::Memory, is_contiguous: bool| {
+    let mut note = |lane: ir::Lane, at: ir::Memory, is_gathered: bool| {
         let n = at.pointer.0 as usize;
         let bytes = lane.bytes() * u32::from(kernel.per_iteration);
-        unit[n] &= is_contiguous && sizes[n].is_none_or(|b| b == bytes);
+        unit[n] &= !is_gathered && kernel.is_contiguous(lane, at) && sizes[n].is_none_or(|b| b == bytes);
         sizes[n] = Some(bytes);
     };
     for item in &kernel.items {
@@ -285,19 +285,14 @@ pub(super) fn moving(kernel: &Kernel, level: Level) -> Vec<Moving> {
             ir::Item::Make(value) => {
                 let lane = kernel.lane(*value);
                 match kernel.def(*value).op {
-                    ir::Op::Load(from) => note(lane, from, kernel.is_contiguous(lane, from)),
-                    // AVX2 gathers them.
-                    ir::Op::LoadPermuted { from, .. } => {
-                        note(lane, from, level == Level::Avx512 && kernel.is_contiguous(lane, from));
-                    }
+                    ir::Op::Load(from) => note(lane, from, false),
+                    ir::Op::LoadPermuted { from, .. } => note(lane, from, level == Level::Avx2),
                     _ => {}
                 }
             }
-            ir::Item::Do(ir::Effect::Store { to, value, .. }) => {
-                note(kernel.lane(*value), *to, kernel.is_contiguous(kernel.lane(*value), *to))
-            }
+            ir::Item::Do(ir::Effect::Store { to, value, .. }) => note(kernel.lane(*value), *to, false),
             ir::Item::Do(ir::Effect::StoreInterleaved { to, values }) => {
-                values.iter().for_each(|v| note(kernel.lane(v.1), *to, kernel.is_contiguous(kernel.lane(v.1), *to)));
+                values.iter().for_each(|v| note(kernel.lane(v.1), *to, false));
             }
             ir::Item::Do(_) => {}
         }

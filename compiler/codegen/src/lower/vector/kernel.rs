@@ -164,15 +164,15 @@ impl Lower<'_, '_> {
         Rest::From(start, None)
     }
 
-    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel.
+    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel, and the number of all iterations.
     pub(in crate::lower) fn nest_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
         trips: Option<u64>,
         (body, label): (&StmtBlock, Label),
-    ) -> Option<Plan> {
-        let group = self.features.nest_group().filter(|_| !self.counts_in(body))?;
-        let found = loop_nest(&self.folded, (trips?, body, label), group)?;
+    ) -> Option<(Plan, u64)> {
+        let (group, trips) = (self.features.nest_group().filter(|_| !self.counts_in(body))?, trips?);
+        let found = loop_nest(&self.folded, (trips, body, label), group)?;
         if !found.inner.iter().all(|inner| self.is_free(inner.site, Some(inner.trips))) {
             return None;
         }
@@ -181,16 +181,14 @@ impl Lower<'_, '_> {
         let plan = self.plan_of_steps(Some(index), &nest, steps, &[], true)?;
         let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
         let pays = plan.stores() && plan.strided == 0 && plan.ramp_uses == 0;
-        (pays && !keeps).then_some(plan)
+        (pays && !keeps).then(|| (plan, trips * nest.iterations()))
     }
 
     /// Emits all iterations of a nest as a vector kernel.
-    pub(in crate::lower) fn nest_loop(&mut self, plan: &Plan, range: &Range) -> Rest {
-        let trips = range.trips.expect("a nest has a known trip count");
+    pub(in crate::lower) fn nest_loop(&mut self, plan: &Plan, count: u64, range: &Range) -> Rest {
         let zero = self.i64(0);
         plan.nest.indices().for_each(|index| self.write(index, zero));
         self.write(plan.var.expect("a loop has an index"), range.lo);
-        let count = trips * plan.nest.iterations();
         let iterations = self.i64(count as i64);
         self.run_kernel(plan, iterations, Some(count), range.poll);
         Rest::Nothing
