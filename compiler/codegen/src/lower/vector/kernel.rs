@@ -164,7 +164,8 @@ impl Lower<'_, '_> {
         Rest::From(start, None)
     }
 
-    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel, and the number of all iterations.
+    /// Returns a plan for a loop whose body consists of short loops, as a vector kernel, and the iterations of all of
+    /// them.
     pub(in crate::lower) fn nest_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
