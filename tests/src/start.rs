@@ -6,9 +6,10 @@ use crate::outcome::Recorder;
 use crate::program::{Program, entry};
 use girder::Stage;
 use girder_engine::{Engine, Mode};
+use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId};
 use girder_ir::trace::{Counts, Trace};
-use girder_source::Cancel;
+use girder_source::{Cancel, Session};
 use std::time::{Duration, Instant};
 
 /// Stops a run after its first superstep.
@@ -49,12 +50,25 @@ impl Program {
     pub fn start(&self, mode: Mode, threads: usize, superstep: bool) -> Vec<(&'static str, Duration)> {
         let begin = Instant::now();
         let (mut compilation, root) = self.open();
-        let stage = match mode {
-            Mode::Fast => compilation.start(root).and_then(|start| compilation.lower_with_code(start)),
-            _ => compilation.stage(root, Stage::Allocated).map(|stage| (stage, None)),
-        };
-        let executable =
-            stage.and_then(|(s, code)| compilation.executable_with(s, code, &[mode])).expect("it compiles");
+        if let Mode::Fast = mode {
+            let start = compilation.start(root).expect("it compiles");
+            let mut times = vec![];
+            // Stopping the run after a superstep also stops the passes, if they have not ended.
+            let _ = compilation.run_beside(start, |early| {
+                let loading = Instant::now();
+                let mut engine = early.engine(threads).expect("the engine loads");
+                early.race_free().expect("it is free of races");
+                let ready = Instant::now();
+                times = vec![("load", ready - loading), ("total", ready - begin)];
+                if superstep {
+                    times.push(self.first_superstep(&mut engine, early.graph(), early.session));
+                }
+            });
+            assert!(!times.is_empty(), "it does not compile: {:?}", compilation.diagnostics);
+            return compilation.timings.into_iter().chain(times).collect();
+        }
+        let stage = compilation.stage(root, Stage::Allocated);
+        let executable = stage.and_then(|s| compilation.executable(s, &[mode])).expect("it compiles");
         let session = &compilation.options.session;
         let loading = Instant::now();
         let mut engine = Engine::load(&executable, mode, threads, session).expect("the engine loads");
@@ -62,12 +76,16 @@ impl Program {
         let mut times = std::mem::take(&mut compilation.timings);
         times.extend([("load", ready - loading), ("total", ready - begin)]);
         if superstep {
-            let mut recorder = Recorder::new(&executable.allocated, self.streams());
-            let mut first = First { cancel: session.cancel.clone(), at: None };
-            // The run is cancelled after its first superstep, so its error is expected.
-            let _ = engine.run_traced(entry(&executable.allocated), &mut recorder, &mut first);
-            times.push(("first superstep", first.at.unwrap_or_else(Instant::now) - ready));
+            times.push(self.first_superstep(&mut engine, &executable.allocated, session));
         }
         times
+    }
+
+    fn first_superstep(&self, engine: &mut Engine, graph: &Graph, session: &Session) -> (&'static str, Duration) {
+        let mut recorder = Recorder::new(graph, self.streams());
+        let (begin, mut first) = (Instant::now(), First { cancel: session.cancel.clone(), at: None });
+        // The run is cancelled after its first superstep, so its error is expected.
+        let _ = engine.run_traced(entry(graph), &mut recorder, &mut first);
+        ("first superstep", first.at.unwrap_or_else(Instant::now) - begin)
     }
 }

@@ -120,9 +120,14 @@ impl Console {
         Ok(())
     }
 
+    /// Clears the bar.
+    pub fn clear(&mut self) {
+        self.progress.clear();
+    }
+
     /// Writes the files of `out` streams and clears the bar.
     pub fn finish(&mut self, graph: &Graph, report: &Report) -> Done {
-        self.progress.clear();
+        self.clear();
         for sink in self.sinks.drain(..) {
             let s = &graph.streams[sink.stream];
             let packet = (s.len() * s.ty.bytes() as u64).max(1);

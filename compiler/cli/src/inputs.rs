@@ -4,7 +4,6 @@
 
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
-use girder::engine::FastCode;
 use girder::source::FileId;
 use girder::{After, AnyStage, Compilation, Head, Stage, Start, program_file};
 use std::path::Path;
@@ -74,13 +73,8 @@ impl Input {
         self.reported(done, report)
     }
 
-    /// As [`Input::lower`], while the code of mode fast is compiled in parallel.
-    pub fn lower_with_code(&mut self, start: Start, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
-        let done = self.compilation.lower_with_code(start);
-        self.reported(done, report)
-    }
-
-    fn reported<T>(&mut self, done: girder::source::Result<T>, report: &Report) -> Result<T, Stop> {
+    /// Prints the diagnostics of a part of the compilation.
+    pub fn reported<T>(&mut self, done: girder::source::Result<T>, report: &Report) -> Result<T, Stop> {
         report.all(&self.compilation.diagnostics, &self.compilation.map);
         self.compilation.diagnostics = Default::default();
         done.map_err(|_| Stop::User)

@@ -4,6 +4,7 @@
 
 use girder::source::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 /// `--message-format`
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -31,6 +32,8 @@ pub struct Report {
     format: Format,
     color: bool,
     width: usize,
+    /// The texts of a report that holds them back.
+    held: Option<Mutex<String>>,
 }
 
 impl Report {
@@ -38,7 +41,26 @@ impl Report {
     pub fn new(format: Format) -> Report {
         let terminal = std::io::stderr().is_terminal();
         let color = terminal && std::env::var_os("NO_COLOR").is_none();
-        Report { format, color, width: 100 }
+        Report { format, color, width: 100, held: None }
+    }
+
+    /// Returns a report of the same form that holds its texts back until they are released.
+    pub fn held(&self) -> Report {
+        Report { held: Some(Mutex::default()), ..*self }
+    }
+
+    /// Emits the texts that were held back.
+    pub fn release(self) {
+        if let Some(texts) = self.held {
+            write(&texts.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn write(&self, text: &str) {
+        match &self.held {
+            Some(texts) => texts.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
+            None => write(text),
+        }
     }
 
     /// Returns whether output is for programs.
@@ -48,8 +70,7 @@ impl Report {
 
     /// Emits one diagnostic.
     pub fn emit(&self, d: &Diagnostic, map: &SourceMap) {
-        // If standard error is closed, nobody reads the diagnostic.
-        let _ = std::io::stderr().write_all(self.text(d, map).as_bytes());
+        self.write(&self.text(d, map));
     }
 
     /// Returns the text of a diagnostic.
@@ -67,7 +88,7 @@ impl Report {
         }
         let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
         if errors > 1 && self.format == Format::Human {
-            let _ = writeln!(std::io::stderr(), "{errors} errors");
+            self.write(&format!("{errors} errors\n"));
         }
     }
 
@@ -82,6 +103,11 @@ impl Report {
         self.emit(&Diagnostic::error("usage::argument", Span::NONE, message).help(help), &SourceMap::default());
         Stop::Usage
     }
+}
+
+fn write(text: &str) {
+    // If standard error is closed, nobody reads the diagnostic.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Writes to standard output; a closed pipe ends the command quietly.

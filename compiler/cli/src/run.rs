@@ -9,11 +9,12 @@ use crate::report::{Done, Report, Stop};
 use crate::stats::StatsFormat;
 use crate::timeline;
 use crate::variables::Variables;
-use girder::AnyStage;
-use girder::engine::{Engine, FastCode, Mode};
+use girder::engine::{Engine, Mode, RunError};
 use girder::ir::graph::Graph;
 use girder::ir::ids::ProgramId;
 use girder::profile::Profiler;
+use girder::source::{Diagnostic, SourceMap};
+use girder::{AnyStage, Early};
 use std::path::PathBuf;
 
 /// Compile a program and run it.
@@ -109,11 +110,18 @@ impl Run {
         self.set.iter().try_for_each(|text| variables.set(text, graph, report))?;
         self.get.iter().try_for_each(|text| variables.get(text, graph, report))?;
         self.save.iter().try_for_each(|path| variables.save(path, graph, report))?;
-        let lowered = match (mode, self.is_profiled()) {
-            (Mode::Fast, false) => input.lower_with_code(start, report)?,
-            _ => (input.lower(start, report)?, None),
-        };
-        self.execute(&mut input, lowered, mode, &programs, console, variables, report)
+        memory::bound(limits, true, report);
+        let run = Execution { args: self, programs, console, variables };
+        if let (Mode::Fast, false) = (mode, self.is_profiled()) {
+            // The run's reports come after those of the passes, which it does not wait for.
+            let late = report.held();
+            let done = input.compilation.run_beside(start, |early| run.beside(early, &late));
+            let done = input.reported(done, report)?;
+            late.release();
+            return done;
+        }
+        let stage = input.lower(start, report)?;
+        run.after(&mut input, stage, mode, report)
     }
 
     /// Returns whether the time of the run is modelled.
@@ -121,66 +129,95 @@ impl Run {
         self.stats.is_some() || self.timeline.is_some()
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn execute(
-        &self,
-        input: &mut Input,
-        (stage, code): (AnyStage, Option<FastCode>),
-        mode: Mode,
-        programs: &[ProgramId],
-        mut console: Console,
-        mut variables: Variables,
-        report: &Report,
-    ) -> Done {
-        let compiled = match self.is_profiled() {
-            false => input.compilation.executable_with(stage, code, &[mode]),
-            true => input.compilation.executable_counting(stage, &[mode]),
-        };
-        let Ok(executable) = compiled else {
-            report.all(&input.compilation.diagnostics, &input.compilation.map);
-            return Err(Stop::User);
-        };
-        let graph: &Graph = &executable.allocated;
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let session = &input.compilation.options.session;
-        let fail = |d: girder::source::Diagnostic| {
-            report.emit(&d, &input.compilation.map);
-            Stop::User
-        };
-        memory::bound(&session.limits, true, report);
-        let mut engine = Engine::load(&executable, mode, threads, session).map_err(|e| fail(e.diagnostic()))?;
-        console.fill(graph, report)?;
-        variables.fill(&mut engine, graph, report)?;
-        let mut failed = None;
-        let mut profiler = self.is_profiled().then(|| Profiler::new(&executable.allocated, &executable.machine));
-        if let (Some(profiler), Some(_)) = (&mut profiler, &self.timeline) {
-            profiler.record_timeline();
-        }
-        for &p in programs {
-            let ran = match &mut profiler {
-                None => engine.run(p, &mut console),
-                Some(profiler) => engine.run_traced(p, &mut console, profiler),
-            };
-            if let Err(e) = ran {
-                failed = Some(e);
-                break;
-            }
-        }
-        console.finish(graph, report)?;
-        if let Some(e) = failed {
-            return Err(fail(e.diagnostic()));
-        }
-        variables.finish(&engine, graph, report)?;
-        if let (Some(file), Some(found)) = (&self.timeline, profiler.as_ref().and_then(Profiler::timeline)) {
-            timeline::draw(found, file, report)?;
-        }
-        match (self.stats, profiler) {
-            (Some(format), Some(profiler)) => format.print(&profiler.profile(&input.compilation.map)),
-            _ => Ok(()),
-        }
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
 }
 
-fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// Programs that are about to run, with their surroundings.
+struct Execution<'a> {
+    args: &'a Run,
+    programs: Vec<ProgramId>,
+    console: Console,
+    variables: Variables,
+}
+
+impl Execution<'_> {
+    /// Runs in mode fast while the passes make the tables of the machine. Files are written after the last pass.
+    fn beside(mut self, early: &Early, report: &Report) -> Done {
+        let fail = failing(early.map, report);
+        let mut engine = early.engine(self.args.threads()).map_err(|e| fail(e.diagnostic()))?;
+        self.fill(&mut engine, early.graph(), report)?;
+        // If a pass fails, the compilation reports it.
+        let placement = early.race_free().ok_or(Stop::User)?;
+        engine.place(placement);
+        let ran = self.programs.iter().try_for_each(|&p| engine.run(p, &mut self.console).map(|_| ()));
+        if !early.fits() {
+            self.console.clear();
+            return Err(Stop::User);
+        }
+        self.finish(&engine, ran, early.graph(), early.map, report)
+    }
+
+    /// Runs a program whose tables are made.
+    fn after(mut self, input: &mut Input, stage: AnyStage, mode: Mode, report: &Report) -> Done {
+        let profiled = self.args.is_profiled();
+        let compiled = match profiled {
+            false => input.compilation.executable(stage, &[mode]),
+            true => input.compilation.executable_counting(stage, &[mode]),
+        };
+        let executable = input.reported(compiled, report)?;
+        let (graph, map): (&Graph, _) = (&executable.allocated, &input.compilation.map);
+        let session = &input.compilation.options.session;
+        let fail = failing(map, report);
+        let mut engine =
+            Engine::load(&executable, mode, self.args.threads(), session).map_err(|e| fail(e.diagnostic()))?;
+        self.fill(&mut engine, graph, report)?;
+        let mut profiler = profiled.then(|| Profiler::new(&executable.allocated, &executable.machine));
+        if let (Some(profiler), Some(_)) = (&mut profiler, &self.args.timeline) {
+            profiler.record_timeline();
+        }
+        let console = &mut self.console;
+        let ran = self.programs.iter().try_for_each(|&p| match &mut profiler {
+            None => engine.run(p, console).map(|_| ()),
+            Some(profiler) => engine.run_traced(p, console, profiler).map(|_| ()),
+        });
+        self.finish(&engine, ran, graph, map, report)?;
+        let args = self.args;
+        if let (Some(file), Some(found)) = (&args.timeline, profiler.as_ref().and_then(Profiler::timeline)) {
+            timeline::draw(found, file, report)?;
+        }
+        match (args.stats, profiler) {
+            (Some(format), Some(profiler)) => format.print(&profiler.profile(map)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the files of streams and variables.
+    fn fill(&mut self, engine: &mut Engine, graph: &Graph, report: &Report) -> Done {
+        self.console.fill(graph, report)?;
+        self.variables.fill(engine, graph, report)
+    }
+
+    /// Writes the files of streams and, if the run has succeeded, of variables.
+    fn finish(
+        &mut self,
+        engine: &Engine,
+        ran: Result<(), RunError>,
+        graph: &Graph,
+        map: &SourceMap,
+        report: &Report,
+    ) -> Done {
+        self.console.finish(graph, report)?;
+        ran.map_err(|e| failing(map, report)(e.diagnostic()))?;
+        self.variables.finish(engine, graph, report)
+    }
+}
+
+/// Returns a function that reports an error.
+fn failing<'a>(map: &'a SourceMap, report: &'a Report) -> impl Fn(Diagnostic) -> Stop + 'a {
+    move |d| {
+        report.emit(&d, map);
+        Stop::User
+    }
 }

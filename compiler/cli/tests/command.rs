@@ -295,6 +295,56 @@ fn files_are_found_to_be_unwritable_before_the_run() {
     assert!(!directory.path("x.npy").exists(), "a run that failed leaves no empty file");
 }
 
+/// Mode fast runs while the tables of the machine are made. A program that does not fit is stopped, leaves no file, and
+/// has the same report whatever it did until then.
+#[test]
+fn a_program_that_does_not_fit_is_stopped() {
+    let directory = TestDirectory::new();
+    directory.write("large.gir", LARGE);
+    let mut reports = vec![];
+    for go in ["true", "false"] {
+        let done = directory.line(&format!("girder run large.gir --arg go={go} --out sent=s.npy --save kept.npz"));
+        assert_eq!((done.code, done.output.as_str()), (1, ""), "{}", done.errors);
+        reports.push(done.errors);
+    }
+    assert!(reports[0].contains("memory::out_of_memory") && !reports[0].contains("run::"), "{}", reports[0]);
+    assert_eq!(reports[0], reports[1]);
+    for file in ["s.npy", "kept.npz"] {
+        assert!(!directory.path(file).exists(), "{file}");
+    }
+    let done = directory.line("girder run large.gir --arg go=false --allow-over-memory");
+    assert!(done.code == 1 && done.errors.contains("run::"), "{}", done.errors);
+}
+
+const LARGE: &str = r#"//! girder: --target small
+codelet sum(in a: f32[n], out s: f32) { s = sum i in 0..n { a[i] }; }
+let go = true;
+stream sent: out f32;
+var far: f32[8000] on tile(1);
+var near: f32[10000] on tile(0);
+var s: f32 on tile(0);
+state goes_on: bool = go;
+program main() {
+    near <- 1.0;
+    far <- 1.0;
+    while goes_on { s <- s + 1.0; sent <- s; }
+    compute { vertex sum(a: far, s: s) on tile(0); }
+    abort("the end");
+}
+"#;
+
+/// A program with a race does not begin.
+#[test]
+fn nothing_runs_before_the_proof_that_nothing_races() {
+    let directory = TestDirectory::new();
+    let text = "codelet put(out y: f32) { y = 1.0; }\nvar x: f32[4];\nprogram main() { print(\"begins\"); \
+                compute { vertex put(y: x[0]); vertex put(y: x[0]); } }\n";
+    directory.write("race.gir", text);
+    let done = directory.line("girder run race.gir");
+    assert!(done.errors.contains("race::write_write"), "{}", done.errors);
+    assert_eq!(done.output, "");
+}
+
 /// The message about an unknown variable lists only variables that the user named.
 #[test]
 fn only_names_of_the_user_are_listed() {

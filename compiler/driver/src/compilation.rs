@@ -3,10 +3,12 @@
 //! Invariant: a method that returns `Err(Failed)` has reported the reason in [`Compilation::diagnostics`].
 
 use crate::by_step::StepTime;
+use crate::early::{Early, Tables};
 use crate::loader::Files;
 use girder_elaborate::{Arguments, Context, Modules, StatementTimes};
-use girder_engine::{EngineError, Executable, FastCode, Mode};
+use girder_engine::{EngineError, Executable, FastGraph, Mode};
 use girder_ir::graph::Graph;
+use girder_ir::layout::HostLayout;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 use girder_passes::StepTimes;
@@ -152,36 +154,43 @@ impl Compilation {
         lowered
     }
 
-    /// Brings a graph to the last stage and, in parallel, compiles the code of mode fast, which does not depend
-    /// on tiles. The result has no code if the code cannot be compiled; the error is reported when the executable is
-    /// made.
-    pub fn lower_with_code(&mut self, start: Start) -> Result<(AnyStage, Option<FastCode>)> {
-        let Start { stage, printed } = start;
-        let Options { machine, session, .. } = &self.options;
-        let workers = machine.chip.workers;
-        let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
-        let (lowered, code) = match (stage, printed) {
-            (AnyStage::Graph(graph), None) => {
-                pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph| ahead(graph, workers, session))
+    /// Brings a graph to the last stage. While the passes make the tables of the machine on another thread, the code of
+    /// mode fast is compiled on this one, and `run` is called. `Err` if a pass fails or the code cannot be compiled;
+    /// what `run` returns is then lost. The printed text of a stage is checked before `run` is called.
+    pub fn run_beside<T>(&mut self, start: Start, run: impl FnOnce(&Early<'_>) -> T) -> Result<T> {
+        let made = match start {
+            Start { stage: AnyStage::Graph(graph), printed: None } => {
+                let Options { machine, session, .. } = &self.options;
+                let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
+                let beside = pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph, passes| {
+                    let layout = pack_for_host(graph, &Liveness::of(graph), session.limits.host_bytes);
+                    let code = code_of(graph, &layout, machine.chip.workers);
+                    early(code, session, &self.map, Tables::InProgress(passes), run)
+                });
+                self.timings.append(&mut cx.timings);
+                let (lowered, made) = beside.map_err(|e| self.no_thread(&e))?;
+                lowered?;
+                made
             }
-            (stage, printed) => {
-                let after = printed.unwrap_or(stage.stage().into());
-                (pipeline::resume(stage, after, Stage::Allocated, &mut cx), None)
+            start => {
+                let AnyStage::Allocated(allocated) = self.lower(start, Stage::Allocated)? else {
+                    return Err(self.not_allocated());
+                };
+                let Options { machine, session, .. } = &self.options;
+                let code = code_of(&allocated, &allocated.host, machine.chip.workers);
+                Some(early(code, session, &self.map, Tables::Made(allocated.placement.clone()), run))
             }
         };
-        self.timings.append(&mut cx.timings);
-        let code = code.flatten().map(|(code, time)| {
-            self.took("codegen", time);
-            code
-        });
-        Ok((lowered?, code))
-    }
-
-    /// Adds to the time of a part of the compilation.
-    fn took(&mut self, part: &'static str, time: Duration) {
-        match self.timings.iter_mut().find(|t| t.0 == part) {
-            Some((_, all)) => *all += time,
-            None => self.timings.push((part, time)),
+        match made {
+            Some(Ok((made, codegen))) => {
+                self.timings.push(("codegen", codegen));
+                Ok(made)
+            }
+            Some(Err(e)) => {
+                self.diagnostics.push(e.diagnostic());
+                Err(Failed)
+            }
+            None => Err(Failed),
         }
     }
 
@@ -218,18 +227,21 @@ impl Compilation {
     fn on_a_large_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
         match on_stack(STACK, || f(self)) {
             Ok(result) => result,
-            Err(e) => Err(self.fail("driver::no_thread", format!("cannot start a thread: {e}"), "free some memory")),
+            Err(e) => Err(self.no_thread(&e)),
         }
+    }
+
+    fn no_thread(&mut self, e: &std::io::Error) -> Failed {
+        self.fail("driver::no_thread", format!("cannot start a thread: {e}"), "free some memory")
+    }
+
+    fn not_allocated(&mut self) -> Failed {
+        self.fail("internal::stage", "an executable is made of an allocated stage", "report this as a bug")
     }
 
     /// Compiles the codelets of an allocated stage for the given modes.
     pub fn executable(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::compile(allocated, machine, modes))
-    }
-
-    /// Makes an executable with the code that was compiled in parallel to the passes.
-    pub fn executable_with(&mut self, stage: AnyStage, code: Option<FastCode>, modes: &[Mode]) -> Result<Executable> {
-        self.compiled(stage, |allocated, machine| Executable::with_code(allocated, machine, code, modes))
     }
 
     /// Makes an executable whose runs count the events that modelled time depends on.
@@ -243,15 +255,11 @@ impl Compilation {
         compile: impl FnOnce(Allocated, Machine) -> std::result::Result<Executable, EngineError>,
     ) -> Result<Executable> {
         let AnyStage::Allocated(allocated) = stage else {
-            return Err(self.fail(
-                "internal::stage",
-                "an executable is made of an allocated stage",
-                "report this as a bug",
-            ));
+            return Err(self.not_allocated());
         };
         let start = Instant::now();
         let made = compile(allocated, self.options.machine.clone());
-        self.took("codegen", start.elapsed());
+        self.timings.push(("codegen", start.elapsed()));
         made.map_err(|e| {
             self.diagnostics.push(e.diagnostic());
             Failed
@@ -259,11 +267,24 @@ impl Compilation {
     }
 }
 
-/// Compiles the code of mode fast if the host has the memory for it. Also returns the time that this took.
-fn ahead(graph: &Graph, workers: u32, session: &Session) -> Option<(FastCode, Duration)> {
+/// Calls `run` with a compiled graph. Also returns the time that the code took.
+fn early<'a, T>(
+    code: std::result::Result<(FastGraph<'a>, Duration), EngineError>,
+    session: &'a Session,
+    map: &'a SourceMap,
+    tables: Tables<'a>,
+    run: impl FnOnce(&Early<'_>) -> T,
+) -> std::result::Result<(T, Duration), EngineError> {
+    let (code, time) = code?;
+    Ok((run(&Early { code: &code, session, map, tables }), time))
+}
+
+/// Compiles the code of mode fast, and measures the time.
+fn code_of<'a>(
+    graph: &'a Graph,
+    layout: &'a HostLayout,
+    workers: u32,
+) -> std::result::Result<(FastGraph<'a>, Duration), EngineError> {
     let start = Instant::now();
-    let limit = session.limits.host_bytes;
-    let host = pack_for_host(graph, &Liveness::of(graph), limit);
-    let code = FastCode::ahead(graph, &host, workers).ok().filter(|_| host.bytes <= limit)?;
-    Some((code, start.elapsed()))
+    Ok((FastGraph::compile(graph, layout, workers)?, start.elapsed()))
 }

@@ -2,7 +2,8 @@
 //!
 //! A [`Compilation`] holds the text, its diagnostics and the machine. [`Compilation::stage`] brings the root file to a
 //! stage, whether the file is a program or the printed text of a stage. [`Compilation::executable`] compiles the last
-//! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files,
+//! stage to an executable, which an [`Engine`](girder_engine::Engine) loads; [`Compilation::run_beside`] runs in mode
+//! fast while the passes make the tables of the machine. [`arrays`] reads and writes NumPy's files,
 //! [`packets`] feeds streams from them, [`checkpoint`] keeps the values of variables by name; [`text`] prints stages.
 //!
 //! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing
@@ -12,12 +13,14 @@ pub mod arrays;
 pub mod by_step;
 pub mod checkpoint;
 mod compilation;
+mod early;
 mod head;
 mod loader;
 pub mod packets;
 mod show;
 
 pub use compilation::{Compilation, Options, Start};
+pub use early::Early;
 pub use girder_elaborate::value::shaped;
 pub use girder_elaborate::{Arguments, Array};
 pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};

@@ -27,14 +27,11 @@ use families::{ScratchFamily, request_kernels};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::KernelTarget;
 use girder_ir::ids::FamilyId;
-use girder_ir::layout::HostLayout;
 use sequences::sequences;
 
 /// The plan of a graph on the host.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// The addresses of the variables.
-    pub layout: HostLayout,
     /// Bytes of the variables, rounded up; scratch memory begins after them.
     pub var_bytes: u64,
     /// Bytes of scratch memory of the compute set that needs the most.
@@ -110,6 +107,6 @@ pub fn plan(
         None => sequences(hosted, &mut kernels, &parts, &found)?,
     };
     let (products, linked) = found;
-    let (layout, kernels) = (hosted.layout.clone(), kernels.finish(target));
-    Ok(HostPlan { layout, var_bytes, scratch_bytes, kernels, families, parts, products, linked, iterations, sequences })
+    let kernels = kernels.finish(target);
+    Ok(HostPlan { var_bytes, scratch_bytes, kernels, families, parts, products, linked, iterations, sequences })
 }

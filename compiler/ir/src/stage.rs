@@ -9,6 +9,7 @@ use crate::placement::Placement;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// After `place-tiles`: every element and vertex has a tile.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub struct Placed {
     /// The placed graph.
     pub graph: Graph,
     /// The tiles.
-    pub placement: Placement,
+    pub placement: Arc<Placement>,
 }
 
 /// After `check-races`: no element is accessed by two fields of a compute set if one of them writes it.

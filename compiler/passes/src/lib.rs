@@ -1,7 +1,8 @@
 //! The passes: they lower a graph to a program that a machine can run, one stage after the other.
 //!
 //! Reading order: [`pipeline`] holds the registry of all passes in order. [`stage`] defines what passes take and make,
-//! [`pass`] defines a pass, and [`context`] is the context of every pass. Two analyses serve several passes:
+//! [`pass`] defines a pass, [`context`] is the context of every pass, and [`progress`] tells others how far the passes
+//! have come. Two analyses serve several passes:
 //! [`footprint`] (which elements a family accesses) and [`liveness`] (when a temporary holds a value that is still
 //! needed). [`superstep`] holds the formulas of time. Then come the passes in order: [`promote_temporaries`],
 //! [`remove_dead_steps`], [`fuse_elementwise`], [`merge_compute_sets`], [`merge_copies`], [`place_tiles`],
@@ -15,6 +16,7 @@ pub mod pipeline;
 pub mod stage;
 pub mod pass;
 pub mod context;
+pub mod progress;
 mod step_times;
 mod steps;
 pub mod footprint;

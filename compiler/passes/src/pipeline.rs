@@ -21,12 +21,13 @@ use crate::merge_copies::MergeCopies;
 use crate::pass::PassEntry;
 use crate::place_tiles::PlaceTiles;
 use crate::plan_transfers::PlanTransfers;
+use crate::progress::Progress;
 use crate::promote_temporaries::PromoteTemporaries;
 use crate::remove_dead_steps::RemoveDeadSteps;
 use crate::schedule_exchange::ScheduleExchange;
 use crate::{PassContext, stage};
 use girder_ir::graph::Graph;
-use girder_source::{Result, par_both};
+use girder_source::{Result, beside};
 
 pub use stage::{AnyStage, Stage, Tables};
 
@@ -44,6 +45,9 @@ pub const PASSES: &[PassEntry] = &[
     PassEntry::of::<ScheduleExchange>(),
     PassEntry::of::<AllocateMemory>(),
 ];
+
+/// Bytes of stack for the passes on a thread of their own. Only touched pages take memory.
+const STACK: usize = 64 << 20;
 
 /// A point of the pipeline: the number of passes that have run. It is finer than a [`Stage`], because passes from graph
 /// to graph count too.
@@ -95,22 +99,40 @@ pub fn lower_to(at: AnyStage, target: impl Into<After>, cx: &mut PassContext) ->
     run(at, done, target.into(), cx)
 }
 
-/// Lowers a graph as [`lower_to`] does and runs `beside` in parallel on the graph that the passes from graph to graph
-/// leave. Returns the result of `beside` even if a later pass fails.
-pub fn lower_beside<T: Send>(
+/// Lowers a graph as [`lower_to`] does. While the passes after those from graph to graph run on a thread of their own,
+/// `own` runs on this one, with the graph that they take and their progress. If one of them fails, `own` is asked to
+/// stop by the session's flag, and its result is returned too.
+///
+/// # Errors
+/// The host cannot start a thread.
+pub fn lower_beside<T>(
     graph: Graph,
     target: Stage,
     cx: &mut PassContext,
-    beside: impl FnOnce(&Graph) -> T + Send,
-) -> (Result<AnyStage>, Option<T>) {
+    own: impl FnOnce(&Graph, &Progress) -> T,
+) -> std::io::Result<(Result<AnyStage>, Option<T>)> {
     let last = After::all().filter(|after| after.stage() == Stage::Graph).last().unwrap_or(After::ELABORATE);
     let at = match run(AnyStage::Graph(graph), After::ELABORATE, last, cx) {
         Ok(at) => at,
-        Err(failed) => return (Err(failed), None),
+        Err(failed) => return Ok((Err(failed), None)),
     };
-    let graph = at.graph().clone();
-    let (lowered, made) = par_both(|| run(at, last, target.into(), cx), || beside(&graph));
-    (lowered, Some(made))
+    let (graph, progress) = (at.graph().clone(), Progress::default());
+    let cancel = &cx.session.cancel;
+    let passes = || {
+        let mut end = progress.end();
+        let lowered = run_noting(at, last, target.into(), cx, |at| progress.reached(at));
+        end.succeeded = lowered.is_ok();
+        let stops = lowered.is_err() && !cancel.is_cancelled();
+        if stops {
+            cancel.cancel();
+        }
+        (lowered, stops)
+    };
+    let ((lowered, stops), made) = beside(STACK, passes, || own(&graph, &progress))?;
+    if stops {
+        cancel.withdraw();
+    }
+    Ok((lowered, Some(made)))
 }
 
 /// Resumes from a stage that was read from text: checks the tables of the passes that have run, and runs the other
@@ -132,10 +154,22 @@ pub fn resume(
 }
 
 /// Runs the passes between two points of the pipeline, but for those that the session leaves out.
-fn run(mut at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result<AnyStage> {
+fn run(at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result<AnyStage> {
+    run_noting(at, done, target, cx, |_| ())
+}
+
+/// As [`run`]; calls `note` with what each pass has made.
+fn run_noting(
+    mut at: AnyStage,
+    done: After,
+    target: After,
+    cx: &mut PassContext,
+    note: impl Fn(&AnyStage),
+) -> Result<AnyStage> {
     for pass in PASSES.get(done.0..target.0).unwrap_or_default() {
         if !is_left_out(pass, cx) {
             at = pass.run(at, cx)?;
+            note(&at);
         }
     }
     Ok(at)

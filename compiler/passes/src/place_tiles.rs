@@ -70,7 +70,7 @@ impl Pass for PlaceTiles {
         let placement = linear_placement(&graph, cx.machine);
         let placement = search::improve(&graph, placement, cx);
         cx.poll()?;
-        Ok(Placed { graph, placement })
+        Ok(Placed { graph, placement: placement.into() })
     }
 
     fn verify(placed: &Placed, cx: &PassContext) -> Verdict {

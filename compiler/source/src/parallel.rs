@@ -28,14 +28,30 @@ pub fn on_stack<T: Send>(bytes: usize, f: impl FnOnce() -> T + Send) -> std::io:
     Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
+/// Runs `other` on a new thread with a stack of `bytes` bytes while `own` runs on this one, and returns both results.
+/// `other` maps as the function of [`on_stack`] does. One may wait for the
+/// other.
+pub fn beside<A: Send, B>(
+    bytes: usize,
+    other: impl FnOnce() -> A + Send,
+    own: impl FnOnce() -> B,
+) -> std::io::Result<(A, B)> {
+    let alone = ALONE.get() || rayon::current_thread_index().is_some();
+    let (joined, own) = std::thread::scope(|scope| {
+        let run = || {
+            ALONE.set(alone);
+            other()
+        };
+        let thread = std::thread::Builder::new().stack_size(bytes).spawn_scoped(scope, run)?;
+        let own = own();
+        Ok::<_, std::io::Error>((thread.join(), own))
+    })?;
+    Ok((joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), own))
+}
+
 /// Returns whether the calling thread should run this many items alone.
 fn is_own(items: usize) -> bool {
     items <= 1 || ALONE.get()
-}
-
-/// Runs `a` and `b` in parallel and returns both results.
-pub fn par_both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
-    if ALONE.get() { (a(), b()) } else { rayon::join(a, b) }
 }
 
 /// Returns `f(0), f(1), … f(n - 1)` in order, computed in parallel.

@@ -128,6 +128,11 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Withdraws the request, so that later work does not stop.
+    pub fn withdraw(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// Returns whether the work should stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

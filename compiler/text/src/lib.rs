@@ -34,7 +34,7 @@ pub fn print(stage: &AnyStage, machine: &Machine) -> String {
 /// Prints a stage whose header names the last pass that has run: passes from graph to graph do not change the stage.
 pub fn print_after(stage: &AnyStage, after: After, machine: &Machine) -> String {
     let (graph, tables) = (stage.graph(), stage.tables());
-    let mut p = Printer::new(graph, tables.placed.map(|s| &s.placement));
+    let mut p = Printer::new(graph, tables.placed.map(|s| &*s.placement));
     let options = header::options(&mut p.make, after, machine);
     p.header(options);
     p.streams();
@@ -136,5 +136,5 @@ fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
         let d = Diagnostic::error("resume::incomplete", graph.origins.span(*origin), message);
         cx.diagnostics.push(d.help("add `on tile(…)`, or write `after: \"elaborate\"` in the header"));
     }
-    if open.is_empty() { Ok(Placed { graph, placement }) } else { Err(Failed) }
+    if open.is_empty() { Ok(Placed { graph, placement: placement.into() }) } else { Err(Failed) }
 }

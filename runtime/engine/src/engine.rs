@@ -6,7 +6,7 @@
 use crate::error::{EngineError, RunError};
 use crate::exact::Exact;
 use crate::executable::Executable;
-use crate::fast::Fast;
+use crate::fast::{Fast, FastGraph};
 use crate::host::Host;
 use crate::interpret::Interpreted;
 use crate::mode::Mode;
@@ -16,16 +16,18 @@ use crate::replicas::{Meetings, read_each};
 use crate::report::RunReport;
 use crate::store::{Store, initialise, one_nan, tidy, whole};
 use crate::walk::{ProgramWalk, StepRuns};
+use girder_host::HostedGraph;
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, StreamId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::trace::Trace;
 use girder_source::Session;
+use std::sync::Arc;
 
 /// The variables of a graph, and the programs that run over them.
 pub struct Engine<'e> {
     graph: &'e Graph,
-    placement: Option<&'e Placement>,
+    placement: Option<Arc<Placement>>,
     session: &'e Session,
     store: Box<dyn Store + 'e>,
     step_runs: StepRuns,
@@ -52,7 +54,7 @@ impl<'e> Engine<'e> {
             Mode::Interpret => Box::new(Interpreted::new(allocated, workers, counting, session)?),
             Mode::Fast => {
                 let code = executable.fast.as_ref().ok_or(missing)?;
-                Box::new(Fast::new(allocated, code, counting, workers, threads, session)?)
+                Box::new(Fast::new(HostedGraph::of(allocated, workers), code, counting, threads, session)?)
             }
             Mode::Exact => {
                 let code = executable.exact.as_ref().ok_or(missing)?;
@@ -60,8 +62,19 @@ impl<'e> Engine<'e> {
             }
         };
         let mut engine = Engine::with_store(allocated, store, session)?;
-        engine.placement = Some(&allocated.placement);
+        engine.place(allocated.placement.clone());
         Ok(engine)
+    }
+
+    /// As [`Engine::load`], in mode `fast`, for a graph that may have no tables of tiles.
+    pub fn load_fast(graph: &'e FastGraph, threads: usize, session: &'e Session) -> Result<Engine<'e>, EngineError> {
+        let store = Box::new(Fast::new(graph.hosted, &graph.code, None, threads, session)?);
+        Engine::with_store(graph.hosted.graph, store, session)
+    }
+
+    /// Gives the tiles that messages name.
+    pub fn place(&mut self, placement: Arc<Placement>) {
+        self.placement = Some(placement);
     }
 
     /// Creates an engine in mode `interpret` from a graph alone, without placement, plan, schedule or layout. `workers`
@@ -189,7 +202,7 @@ impl<'e> Engine<'e> {
         }
         let mut walk = ProgramWalk {
             graph: self.graph,
-            placement: self.placement,
+            placement: self.placement.as_deref(),
             session: self.session,
             step_runs: &self.step_runs,
             trace,

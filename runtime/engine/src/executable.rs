@@ -48,19 +48,6 @@ impl Executable {
         Ok(executable)
     }
 
-    /// Takes code that was compiled earlier, if it is the code for variables at these addresses. It counts no blocks.
-    pub fn with_code(
-        allocated: Allocated,
-        machine: Machine,
-        ahead: Option<FastCode>,
-        modes: &[Mode],
-    ) -> Result<Executable, EngineError> {
-        let fast = ahead.filter(|code| code.is_for(&allocated.host));
-        let mut executable = Executable { allocated, machine, counting: None, fast, exact: None };
-        modes.iter().try_for_each(|&mode| executable.prepare(mode))?;
-        Ok(executable)
-    }
-
     /// Returns the kernels of mode fast as text, for a machine with some workers on a tile.
     pub fn code_text(allocated: &Allocated, workers: u32, form: CodeForm) -> Result<String, EngineError> {
         FastCode::text(HostedGraph::of(allocated, workers), form)

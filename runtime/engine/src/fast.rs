@@ -8,6 +8,8 @@
 //!   neighbouring steps.
 //! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
 //!
+//! Nothing here depends on tiles, so a graph can run before it is placed ([`FastGraph`]).
+//!
 //! Invariant: every variable is at its offset of the host layout; scratch memory follows all variables, and the parts
 //! of the vertices of a compute set are disjoint.
 
@@ -15,7 +17,8 @@ mod build;
 mod code;
 mod spans;
 
-pub use code::FastCode;
+pub(crate) use code::FastCode;
+pub use code::FastGraph;
 
 use crate::arena::Arena;
 use crate::cache_blocks::block_tasks;
@@ -27,10 +30,9 @@ use crate::task::{Task, Tasks};
 use build::Build;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::CountedBlocks;
-use girder_host::{GroupRun, PartId, Unit};
+use girder_host::{GroupRun, HostedGraph, PartId, Unit};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
-use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
@@ -52,18 +54,17 @@ pub(crate) struct Fast<'e> {
 impl<'e> Fast<'e> {
     /// Returns the memory with all variables zero.
     pub(crate) fn new(
-        allocated: &'e Allocated,
+        hosted: HostedGraph<'e>,
         code: &FastCode,
         counting: Option<&CountedBlocks>,
-        workers: u32,
         threads: usize,
         session: &Session,
     ) -> Result<Fast<'e>, EngineError> {
-        let limited = code.within(allocated, counting, workers, session.limits.total_iterations)?;
+        let limited = code.within(hosted, counting, session.limits.total_iterations)?;
         let code = limited.as_ref().unwrap_or(code);
         let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
-        let arena = Arena::zeroed(bytes, allocated.replicas.max(1), session.limits.host_bytes)?;
-        let build = Build { allocated, code, counting, bytes: arena.bytes() };
+        let arena = Arena::zeroed(bytes, hosted.replicas.max(1), session.limits.host_bytes)?;
+        let build = Build { hosted, code, counting, bytes: arena.bytes() };
         let (mut copies, mut tasks) = (SecondaryMap::new(), Vec::new());
         let mut parts: SecondaryMap<PartId, usize> = SecondaryMap::new();
         let mut sets: SecondaryMap<ComputeSetId, Vec<usize>> = SecondaryMap::new();
@@ -72,9 +73,9 @@ impl<'e> Fast<'e> {
             sets[part.set].push(tasks.len());
             tasks.push(build.part(id, threads)?);
         }
-        for id in allocated.copies.keys() {
+        for id in hosted.copies.keys() {
             copies[id] = tasks.len();
-            tasks.push(match allocated.copies[id].crosses() {
+            tasks.push(match hosted.copies[id].crosses() {
                 true => build.exchange(id, threads)?,
                 false => Task::moves(build.copy(id), threads, build.bytes)?,
             });
@@ -118,9 +119,10 @@ impl<'e> Fast<'e> {
                 }
             }
         }
-        let tasks = Tasks::new(arena, tasks, workers, session);
+        let tasks = Tasks::new(arena, tasks, hosted.workers, session);
         let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), counting.is_some());
-        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, spans, counts, counted })
+        let (graph, offsets) = (hosted.graph, &hosted.layout.offsets[..]);
+        Ok(Fast { graph, offsets, pool, sets, copies, spans, counts, counted })
     }
 }
 

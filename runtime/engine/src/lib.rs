@@ -48,7 +48,7 @@ pub use compile::CodeForm;
 pub use engine::Engine;
 pub use error::{EngineError, RunError};
 pub use executable::Executable;
-pub use fast::FastCode;
+pub use fast::FastGraph;
 pub use host::{Host, Silent, StreamError};
 pub use mode::Mode;
 pub use report::RunReport;

@@ -10,7 +10,7 @@ use girder_ir::codelet::{Dir, Expr, ExprKind};
 use girder_ir::family::{Domain, IndexFn, Offset, Term, TileMap};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::{SpecId, VarId};
-use girder_ir::placement::{Mapping, TileRun};
+use girder_ir::placement::{Mapping, Placement, TileRun};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Diagnostics, Session, Span};
@@ -278,7 +278,7 @@ fn the_verifier_sees_what_is_moved_or_missing() {
     b.var("w", VarClass::Var, &[4], Some(Mapping::One(3)));
     let p = place(b).0.unwrap();
     let with = |m: Option<Mapping>| {
-        let mut placement = p.placement.clone();
+        let mut placement = Placement::clone(&p.placement);
         placement.vars[VarId::new(0)] = m;
         verify_placement(&p, &placement, &machine()).unwrap_err()
     };

@@ -126,7 +126,7 @@ impl Build {
 
     /// Plans, and replays the plan.
     fn plan(self) -> Planned {
-        let race_free = RaceFree { placed: Placed { graph: self.graph, placement: self.placement } };
+        let race_free = RaceFree { placed: Placed { graph: self.graph, placement: self.placement.into() } };
         let (machine, session, mut diagnostics) = (self.machine, Session::default(), Diagnostics::default());
         let planned =
             PlanTransfers::run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
@@ -298,7 +298,7 @@ fn a_landing_larger_than_a_tile_is_an_error() {
     let a = b.var(ElemType::F32, &[20_000], Mapping::Linear { first: 0, tiles: 4, grain: 1 });
     let codelet = b.codelet(&[(Dir::In, ElemType::F32, 1)], false);
     b.set(codelet, &[vec![a]], &[0]);
-    let race_free = RaceFree { placed: Placed { graph: b.graph, placement: b.placement } };
+    let race_free = RaceFree { placed: Placed { graph: b.graph, placement: b.placement.into() } };
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
     assert!(PlanTransfers::run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
     let reported = diagnostics.iter().next().unwrap();

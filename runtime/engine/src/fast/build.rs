@@ -14,15 +14,14 @@ use crate::task::{Group, Landing, RowMoves, Task};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::Addressing;
 use girder_host::strides::{all_instances, const_table, line};
-use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps, PartId, SummedProducts};
+use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps, HostedGraph, PartId, SummedProducts};
 use girder_ir::family::{CopyFamily, Family, Field};
 use girder_ir::ids::{CopyId, FamilyId};
-use girder_ir::stage::Allocated;
 use girder_ir::view::{View, copy_runs};
 
 /// The tables that tasks are built from.
 pub(super) struct Build<'a> {
-    pub allocated: &'a Allocated,
+    pub hosted: HostedGraph<'a>,
     pub code: &'a FastCode,
     pub counting: Option<&'a CountedBlocks>,
     pub bytes: u64,
@@ -68,12 +67,12 @@ impl Build<'_> {
     }
 
     fn group(&self, order: u32, id: FamilyId, plan: &FamilyPlan) -> Result<Group, EngineError> {
-        let family = plan.joined.as_deref().unwrap_or(&self.allocated.families[id]);
+        let family = plan.joined.as_deref().unwrap_or(&self.hosted.families[id]);
         let rows = family.domain.count();
         let (consts, const_step) = const_table(family, 0..rows);
         let kernel = self.code.kernels[plan.kernel].clone();
         let offsets = self.row_offsets(family, plan);
-        let numbers = self.counting.map_or(0, |c| c.counters(self.allocated, family.codelet));
+        let numbers = self.counting.map_or(0, |c| c.counters(&self.hosted, family.codelet));
         let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?.counting(numbers);
         let landing = match plan.row_bytes {
             0 => None,
@@ -103,8 +102,8 @@ impl Build<'_> {
             match (line, field.parts.first()) {
                 (Some((at, step)), _) => column.enumerate().for_each(|(i, c)| *c = (at + i as i64 * step) as u64),
                 (None, Some(part)) => {
-                    let size = self.allocated.vars[part.var].ty.bytes();
-                    let bytes = |e: i64| byte(&self.allocated.host.offsets, part.var, e, size) as u64;
+                    let size = self.hosted.vars[part.var].ty.bytes();
+                    let bytes = |e: i64| byte(&self.hosted.layout.offsets, part.var, e, size) as u64;
                     column.zip(part.offset.values(&family.domain)).for_each(|(c, e)| *c = bytes(e));
                 }
                 (None, None) => {}
@@ -127,9 +126,9 @@ impl Build<'_> {
             }
             FieldAccess::InPlace => {
                 let Some(part) = field.parts.first() else { return Some((0, 0)) };
-                let size = self.allocated.vars[part.var].ty.bytes();
+                let size = self.hosted.vars[part.var].ty.bytes();
                 let (start, step) = line(&part.offset, &family.domain)?;
-                Some((byte(&self.allocated.host.offsets, part.var, start, size), step * size as i64))
+                Some((byte(&self.hosted.layout.offsets, part.var, start, size), step * size as i64))
             }
         }
     }
@@ -156,7 +155,7 @@ impl Build<'_> {
         let (mut there, mut back) = (Vec::new(), Vec::new());
         let mut at = scratch;
         for run in field.view(&family.domain, row).runs() {
-            let (start, step, size) = run_bytes(self.allocated, &self.allocated.host.offsets, run);
+            let (start, step, size) = run_bytes(&self.hosted, &self.hosted.layout.offsets, run);
             let (home, landed) = (Row { start, step }, Row { start: at, step: size as i64 });
             push_elements(&mut there, home, landed, size as u32, run.len);
             push_elements(&mut back, landed, home, size as u32, run.len);
@@ -166,12 +165,12 @@ impl Build<'_> {
     }
 
     pub fn copy(&self, id: CopyId) -> Vec<Move> {
-        by_length(self.allocated.copies[id].families.iter().flat_map(|family| self.family_moves(family)).collect())
+        by_length(self.hosted.copies[id].families.iter().flat_map(|family| self.family_moves(family)).collect())
     }
 
     /// Returns the task of a copy between replicas.
     pub fn exchange(&self, id: CopyId, threads: usize) -> Result<Task, EngineError> {
-        let families = self.allocated.copies[id].families.iter();
+        let families = self.hosted.copies[id].families.iter();
         let of_pairs = |f: &CopyFamily| Some((f.source.pairs()?.clone(), by_length(self.family_moves(f))));
         Task::exchange(families.filter_map(of_pairs).collect(), threads, self.bytes)
     }
@@ -189,9 +188,9 @@ impl Build<'_> {
 
     fn copy_views(&self, dst: &View, src: &View, list: &mut Vec<Move>) {
         for c in copy_runs(dst, src) {
-            let size = self.allocated.vars[c.dst_var].ty.bytes();
+            let size = self.hosted.vars[c.dst_var].ty.bytes();
             let row = |var, start: u64, stride: i64| Row {
-                start: byte(&self.allocated.host.offsets, var, start as i64, size),
+                start: byte(&self.hosted.layout.offsets, var, start as i64, size),
                 step: stride * size as i64,
             };
             let from = row(c.src_var, c.src_start, c.src_stride);

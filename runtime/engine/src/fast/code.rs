@@ -10,10 +10,9 @@ use girder_codelet::cost::CountedBlocks;
 use girder_host::{HostPlan, HostedGraph, KernelId, plan};
 use girder_ir::graph::Graph;
 use girder_ir::layout::HostLayout;
-use girder_ir::stage::Allocated;
 
 /// The compiled code of mode `fast`.
-pub struct FastCode {
+pub(crate) struct FastCode {
     pub(super) plan: HostPlan,
     pub(super) kernels: PrimaryMap<KernelId, Kernel>,
 }
@@ -27,30 +26,14 @@ impl FastCode {
         Ok(FastCode { plan, kernels })
     }
 
-    /// Compiles a graph before it is placed on tiles, because the code does not depend on them. `layout` has the
-    /// addresses of the variables in the fast engine, `workers` is the number of workers of a tile. No blocks are
-    /// counted.
-    ///
-    /// # Errors
-    /// As [`Executable::compile`](crate::Executable::compile).
-    pub fn ahead(graph: &Graph, layout: &HostLayout, workers: u32) -> Result<FastCode, EngineError> {
-        FastCode::compile(HostedGraph { graph, layout, workers, total_iterations: u64::MAX }, None)
-    }
-
-    /// Returns whether it is the code for variables at these addresses.
-    pub(crate) fn is_for(&self, layout: &HostLayout) -> bool {
-        self.plan.layout == *layout
-    }
-
     /// Returns the code for a limit on the iterations of a vertex, if this one leaves out checks that may fail.
     pub(crate) fn within(
         &self,
-        allocated: &Allocated,
+        hosted: HostedGraph<'_>,
         counting: Option<&CountedBlocks>,
-        workers: u32,
         limit: u64,
     ) -> Result<Option<FastCode>, EngineError> {
-        let hosted = HostedGraph { total_iterations: limit, ..HostedGraph::of(allocated, workers) };
+        let hosted = HostedGraph { total_iterations: limit, ..hosted };
         (self.plan.iterations > limit).then(|| FastCode::compile(hosted, counting)).transpose()
     }
 
@@ -59,5 +42,28 @@ impl FastCode {
         let host = detect()?;
         let plan = plan(hosted, None, host.target())?;
         kernel_text(&host, hosted.graph, &plan.kernels, form)
+    }
+}
+
+/// A graph that can run in mode `fast`. It needs no tables of tiles, so it can run while the passes make them.
+pub struct FastGraph<'g> {
+    pub(crate) hosted: HostedGraph<'g>,
+    pub(crate) code: FastCode,
+}
+
+impl<'g> FastGraph<'g> {
+    /// Compiles a graph. `layout` has the addresses of its variables on the host, and `workers` is the number of
+    /// workers of a tile. No blocks are counted.
+    ///
+    /// # Errors
+    /// As [`Executable::compile`](crate::Executable::compile).
+    pub fn compile(graph: &'g Graph, layout: &'g HostLayout, workers: u32) -> Result<FastGraph<'g>, EngineError> {
+        let hosted = HostedGraph { graph, layout, workers, total_iterations: u64::MAX };
+        Ok(FastGraph { hosted, code: FastCode::compile(hosted, None)? })
+    }
+
+    /// Returns the graph.
+    pub fn graph(&self) -> &'g Graph {
+        self.hosted.graph
     }
 }

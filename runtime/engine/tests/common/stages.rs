@@ -30,7 +30,7 @@ pub fn allocate(graph: Graph) -> Allocated {
     let (plan, schedule) = plan(&graph, &homes);
     let layout = layout(&graph, &homes, &plan);
     let host = host(&graph);
-    let race_free = RaceFree { placed: Placed { graph, placement } };
+    let race_free = RaceFree { placed: Placed { graph, placement: placement.into() } };
     let scheduled = Scheduled { planned: Planned { race_free, plan }, schedule };
     Allocated { scheduled, layout, host }
 }

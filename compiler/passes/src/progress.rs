@@ -1,0 +1,72 @@
+//! How far the passes have come, for what runs beside them on another thread.
+//!
+//! Invariant: once the passes have ended, nobody waits, even if they ended by a panic.
+
+use crate::stage::AnyStage;
+use girder_ir::placement::Placement;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// See the module.
+#[derive(Default)]
+pub struct Progress {
+    point: Mutex<Point>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct Point {
+    /// The placement of a graph that is free of races.
+    race_free: Option<Arc<Placement>>,
+    /// Whether all passes have succeeded, once they have ended.
+    ended: Option<bool>,
+}
+
+impl Progress {
+    /// Waits until the graph is proved free of races, and returns its placement; `None` if a pass has failed before.
+    pub fn race_free(&self) -> Option<Arc<Placement>> {
+        self.wait(|point| point.race_free.is_some() || point.ended.is_some()).race_free.clone()
+    }
+
+    /// Waits for the last pass. Returns whether all passes have succeeded.
+    pub fn succeeded(&self) -> bool {
+        self.wait(|point| point.ended.is_some()).ended == Some(true)
+    }
+
+    /// Notes the stage that a pass has made.
+    pub(crate) fn reached(&self, at: &AnyStage) {
+        if let AnyStage::RaceFree(race_free) = at {
+            self.note(|point| point.race_free = Some(race_free.placed.placement.clone()));
+        }
+    }
+
+    /// Returns a value that notes the end of the passes when it is dropped; until then they have failed.
+    pub(crate) fn end(&self) -> End<'_> {
+        End { progress: self, succeeded: false }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Point)) {
+        change(&mut self.lock());
+        self.moved.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn(&Point) -> bool) -> MutexGuard<'_, Point> {
+        self.moved.wait_while(self.lock(), |point| !until(point)).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Point> {
+        self.point.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Progress::end`].
+pub(crate) struct End<'a> {
+    progress: &'a Progress,
+    /// Whether all passes have succeeded.
+    pub succeeded: bool,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.progress.note(|point| point.ended = Some(self.succeeded));
+    }
+}
