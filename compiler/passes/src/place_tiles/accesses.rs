@@ -8,7 +8,7 @@
 use super::executions::Executions;
 use crate::Part;
 use cranelift_entity::SecondaryMap;
-use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of};
+use girder_codelet::cost::{Busy, Cost, CostInputs, Deciding, MemFacts, TileCosts, cost_of, known_counts};
 use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{CopyFamily, Domain, Family, Field, FieldPart, Offset};
@@ -26,6 +26,9 @@ const RUNS: u64 = 16;
 const PIECES: u64 = 1 << 12;
 /// The number of vertices of one family whose times are distinguished.
 const DISTINGUISHED: u64 = 1 << 12;
+
+/// The number of statements that may be executed to find how often the blocks of one family's vertices run.
+const ALLOWED: u64 = 50_000;
 
 /// A step that takes time.
 pub(super) struct Item<'a> {
@@ -218,14 +221,18 @@ impl PartAccess<'_> {
 }
 
 /// Returns the times of a family's vertices as modelled time has them, except that a block whose number of executions
-/// only the data decide counts once for each element of the vertex.
+/// only the data decide counts once for each element of the vertex. So does one that is found only by executing more
+/// than [`ALLOWED`] statements.
 fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) -> Option<VertexTimes> {
     let (cost, sizes) = (cost?, bind_family(graph, family).ok()??);
     let facts = MemFacts::granting(cost.wants());
     let workers = if cost.is_multi() { costs.workers as usize } else { 1 };
     let elements: u64 = family.fields.iter().map(Field::len).sum();
-    let consts = |instance: u64| vertex_consts(&graph.codelets[family.codelet], family, instance);
-    let of = |consts: Vec<u64>| {
+    let codelet = &graph.codelets[family.codelet];
+    let consts = |instance: u64| vertex_consts(codelet, family, instance);
+    let counts_are_known = !cost.points().is_empty() && Deciding::of(codelet).is_some();
+    let mut allowed = ALLOWED;
+    let mut of = |consts: Vec<u64>| {
         let at = CostInputs {
             sizes: &sizes,
             consts: &consts,
@@ -234,7 +241,9 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
             counters: &[],
             facts: &facts,
         };
-        let counters = cost.counters(&at, elements.div_ceil(workers as u64));
+        let known =
+            counts_are_known.then(|| known_counts(codelet, cost.points(), &sizes, &consts, at.workers, &mut allowed));
+        let counters = known.flatten().unwrap_or_else(|| cost.counters(&at, elements.div_ceil(workers as u64)));
         cost.busy(&CostInputs { counters: &counters, ..at })
     };
     let count = family.domain.count();

@@ -1,16 +1,17 @@
 //! A candidate: the rules that decide a placement, and the tiles that follow from them.
 //!
-//! Invariant: a candidate is a function of its rules.
+//! Invariant: a candidate is a function of its rules and of their order.
 
-use super::accesses::Access;
+use super::accesses::{Access, FamilyAccess, PartAccess};
 use super::homes::{Even, Home, Run};
 use super::linear;
 use super::owners::{Owner, Owners};
 use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
 use super::sample::{Sample, Tiles};
-use super::spread::VertexOrder;
+use super::spread::{SpreadTiles, VertexOrder};
 use cranelift_entity::SecondaryMap;
+use girder_ir::family::Domain;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::placement::{Mapping, Placement};
@@ -21,11 +22,16 @@ use std::sync::Arc;
 /// points.
 const PIECES: usize = 24;
 
+/// The number of vertices of a family that show where a field's elements are.
+const SHOWN: u64 = 8;
+
 /// A rule for the open vertices of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum GroupRule {
     /// Each vertex is at the first element of its first output, which follows no vertex.
     Beside,
+    /// Each vertex is where the first element of an input was when the rule was applied.
+    With { field: usize },
     /// The vertices are spread over neighbouring tiles.
     Spread { order: VertexOrder, first: u32, tiles: u32 },
 }
@@ -247,40 +253,71 @@ impl<'a> Candidate<'a> {
 
     /// Applies a rule to a group of vertices without measuring the candidate.
     pub(super) fn place_group(&mut self, problem: &PlacementProblem, id: GroupId, rule: GroupRule) {
-        let VertexGroup { item, families, sites, .. } = &problem.groups[id];
-        let item = *item;
-        match rule {
-            GroupRule::Spread { order, first, tiles } => {
-                sites
-                    .spread(order, first, tiles)
-                    .into_iter()
-                    .for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
-            }
-            GroupRule::Beside => {
-                for vertices in families.iter().map(|&k| &problem.families(item)[k]) {
-                    let part = linear::first_output(problem.graph, vertices.family);
-                    let (mut tile, count) = (0, vertices.family.domain.count());
-                    let tiles = match part {
-                        None => vec![problem.region.first; count as usize],
-                        Some(part) => {
-                            let firsts = part.offset.values(&vertices.family.domain);
-                            let home = |(at, k): (i64, u64)| {
-                                self.each_run(part.var, at as u64, at as u64 + 1, &mut |run| {
-                                    tile = run.tile;
-                                    true
-                                });
-                                let stays = problem.region.contains(tile);
-                                if stays { tile } else { regions::spread_tile(problem.region, k, count) }
-                            };
-                            firsts.zip(0..).map(home).collect()
-                        }
-                    };
-                    self.tiles[vertices.id] = Some(tiles.into());
-                }
-            }
+        for (family, tiles) in self.ruled(problem, id, rule) {
+            self.tiles[family] = Some(tiles);
         }
         self.groups[id] = Some(rule);
+        let item = problem.groups[id].item;
         self.look_at(item, self.sampled(problem, item));
+    }
+
+    /// Returns whether what a vertex reads through a field is on one tile, as far as some vertices of a group show.
+    pub(super) fn is_together(&self, problem: &PlacementProblem, id: GroupId, field: usize) -> bool {
+        let VertexGroup { item, families, .. } = &problem.groups[id];
+        let mut runs = vec![];
+        let mut on_one_tile = |domain: &Domain, part: &PartAccess, instance: u64| {
+            let first = part.first(domain, instance);
+            let mut tile = None;
+            part.runs.iter().all(|&(start, len)| {
+                self.runs(part.var, first + start, first + start + len, &mut runs);
+                runs.iter().all(|run| *tile.get_or_insert(run.tile) == run.tile)
+            })
+        };
+        families.iter().map(|&k| &problem.families(*item)[k]).all(|vertices| {
+            let (domain, count) = (&vertices.family.domain, vertices.family.domain.count());
+            let some = (0..SHOWN).map(|k| k * count / SHOWN);
+            vertices.fields[field].parts.iter().all(|part| some.clone().all(|k| on_one_tile(domain, part, k)))
+        })
+    }
+
+    /// Returns whether a rule would move vertices of a group.
+    pub(super) fn would_move(&self, problem: &PlacementProblem, id: GroupId, rule: GroupRule) -> bool {
+        self.ruled(problem, id, rule).iter().any(|(family, tiles)| self.table(*family) != Some(tiles))
+    }
+
+    /// Returns the tiles that a rule gives to the vertices of a group.
+    fn ruled(&self, problem: &PlacementProblem, id: GroupId, rule: GroupRule) -> SpreadTiles {
+        let VertexGroup { item, families, sites, .. } = &problem.groups[id];
+        let input = match rule {
+            GroupRule::Spread { order, first, tiles } => return sites.spread(order, first, tiles),
+            GroupRule::Beside => None,
+            GroupRule::With { field } => Some(field),
+        };
+        let families = families.iter().map(|&k| &problem.families(*item)[k]);
+        let at = |vertices: &FamilyAccess| {
+            let (mut tile, count) = (0, vertices.family.domain.count());
+            let part = match input {
+                Some(field) => vertices.fields[field].parts.first().map(|p| p.part),
+                None => linear::first_output(problem.graph, vertices.family),
+            };
+            let tiles = match part {
+                None => vec![problem.region.first; count as usize],
+                Some(part) => {
+                    let firsts = part.offset.values(&vertices.family.domain);
+                    let home = |(at, k): (i64, u64)| {
+                        self.each_run(part.var, at as u64, at as u64 + 1, &mut |run| {
+                            tile = run.tile;
+                            true
+                        });
+                        let stays = problem.region.contains(tile);
+                        if stays { tile } else { regions::spread_tile(problem.region, k, count) }
+                    };
+                    firsts.zip(0..).map(home).collect()
+                }
+            };
+            (vertices.id, tiles.into())
+        };
+        families.map(at).collect()
     }
 
     /// Applies a rule to a variable without measuring the candidate. Returns `false` if the rule does not apply.

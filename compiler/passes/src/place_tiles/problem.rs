@@ -3,7 +3,7 @@
 //!
 //! Invariant: it does not change during the search.
 
-use super::accesses::{self, Access, FamilyAccess, Item, Users};
+use super::accesses::{self, Access, FamilyAccess, FieldAccess, Item, PartAccess, Users};
 use super::code::Code;
 use super::owners::Owners;
 use super::regions::Region;
@@ -11,6 +11,7 @@ use super::spread::OpenVertices;
 use crate::StepTimes;
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::TileCosts;
+use girder_ir::codelet::Dir;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_ir::placement::{Placement, TileRange};
@@ -33,6 +34,32 @@ pub(super) struct VertexGroup {
     /// Its number among the groups of its compute set.
     pub number: u32,
 }
+
+impl VertexGroup {
+    /// Returns the inputs of which each vertex reads elements of its own, those with most bytes first, at most
+    /// [`INPUTS`].
+    pub(super) fn inputs(&self, problem: &PlacementProblem) -> Vec<usize> {
+        let families = || self.families.iter().map(|&k| &problem.families(self.item)[k]);
+        let Some(fields) = families().map(|v| v.fields.len()).min() else { return vec![] };
+        let bytes = |v: &FamilyAccess, k: usize| -> u64 {
+            let of_part = |p: &PartAccess| p.elements * u64::from(problem.graph.vars[p.var].ty.bytes());
+            v.fields[k].parts.iter().map(of_part).sum()
+        };
+        // Elements that several vertices read travel in any case.
+        let own = |v: &FamilyAccess, f: &FieldAccess| {
+            let [part] = &f.parts[..] else { return false };
+            f.dir == Dir::In && part.elements.saturating_mul(v.family.domain.count()) <= part.reach
+        };
+        let is_input = |&k: &usize| families().all(|v| own(v, &v.fields[k]));
+        let mut inputs: Vec<usize> = (0..fields).filter(is_input).collect();
+        inputs.sort_by_key(|&k| std::cmp::Reverse(families().map(|v| bytes(v, k)).sum::<u64>()));
+        inputs.truncate(INPUTS);
+        inputs
+    }
+}
+
+/// The number of inputs of a compute set that its vertices may move to.
+const INPUTS: usize = 2;
 
 /// What all regions have in common: the accesses of all steps, and the code of codelets.
 pub(super) struct Program<'a> {
