@@ -82,9 +82,6 @@ pub struct Modules {
     pub prelude: ModuleRef,
 }
 
-/// The bytes that the syntax tree takes for each byte of text, at most about that; measured with short statements.
-const TREE: u64 = 50;
-
 /// The prelude's name.
 pub const PRELUDE: &str = "prelude";
 
@@ -226,14 +223,7 @@ impl Loading<'_> {
         // Limits that the user sets apply to the user's text, not to the library.
         let own = Session { cancel: self.session.cancel.clone(), ..Session::default() };
         let session = if library { &own } else { self.session };
-        let (base, len) = (self.map.file(file).base, self.map.file(file).text.len());
-        let tree = match session.charge_bytes(len as u64 * TREE) {
-            Ok(()) => girder_syntax::parse(self.map, file, session, self.diagnostics),
-            Err(exceeded) => {
-                self.diagnostics.push(exceeded.of_memory(Span::new(base, base + 1)));
-                ast::Module::default()
-            }
-        };
+        let tree = girder_syntax::parse_charged(self.map, file, session, self.diagnostics);
         duplicates::duplicates(&tree, self.diagnostics);
         attributes::attributes(&tree, self.diagnostics);
         let module = ModuleRef(self.list.len() as u32);

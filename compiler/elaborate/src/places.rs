@@ -2,12 +2,14 @@
 //!
 //! Invariant: every tile in a [`Mapping`] made here exists in the machine.
 
+mod table;
+
 use crate::elaborator::Elaborator;
 use crate::maps::rows::overlay_all;
 use crate::value::{Place, Value};
 use girder_ir::placement::{Mapping, TileRange};
 use girder_ir::types::ElemType;
-use girder_source::{Diagnostic, Result, Span};
+use girder_source::{Result, Span};
 use girder_syntax::ast;
 
 /// The tiles of a variable, as far as the text gives them.
@@ -17,15 +19,6 @@ pub struct Site {
     pub mapping: Option<Mapping>,
     /// The tiles of other elements; `None` means all.
     pub within: Option<TileRange>,
-}
-
-/// Elements that a row of a table puts on a tile.
-#[derive(Clone, Copy)]
-struct TableRun {
-    start: u64,
-    end: u64,
-    tile: u32,
-    span: Span,
 }
 
 impl<'a> Elaborator<'a> {
@@ -179,66 +172,15 @@ impl<'a> Elaborator<'a> {
         match place {
             ast::Place::Expr(e) => Ok(self.place(*e)?.spread(len, ty)),
             ast::Place::Table(table) => {
-                let mut runs = Vec::new();
-                self.mapping_rows(table, len, &mut runs)?;
+                let (mut runs, used) = (Vec::new(), self.session.memory.used());
+                self.mapping_rows(&table.rows, table.span, len, &mut runs)?;
                 self.placed_once(&mut runs)?;
                 let runs: Vec<_> = runs.into_iter().map(|r| (r.start, r.end, r.tile)).collect();
-                Ok(Mapping::fit(shape, overlay_all(len, runs)))
+                let mapping = Mapping::fit(shape, overlay_all(len, runs));
+                self.session.memory.set_back(used);
+                Ok(mapping)
             }
         }
-    }
-
-    /// Reports an element that one table puts on two tiles.
-    fn placed_once(&mut self, rows: &mut [TableRun]) -> Result<()> {
-        rows.sort_by_key(|r| (r.start, r.end));
-        let mut reach: Option<TableRun> = None;
-        for &r in rows.iter() {
-            if let Some(before) = reach.filter(|b| r.start < b.end && r.tile != b.tile) {
-                let message = format!("element {} lies on tile {} and on tile {}", r.start, before.tile, r.tile);
-                let (first, second) = if before.span.lo <= r.span.lo { (before, r) } else { (r, before) };
-                let d = Diagnostic::error("place::twice", second.span, message).here("placed again here");
-                let d = if first.span == second.span { d } else { d.label(first.span, "first placed here") };
-                return Err(self.report(d.help("an element lies on one tile; let the rows share none")));
-            }
-            if reach.is_none_or(|b| r.end > b.end) {
-                reach = Some(r);
-            }
-        }
-        Ok(())
-    }
-
-    /// Evaluates `tile: start..end for …;`.
-    fn mapping_rows(&mut self, table: &ast::Table, len: u64, out: &mut Vec<TableRun>) -> Result<()> {
-        for row in &table.rows {
-            let ast::TableRow::Row { key, values, to: None, family, span } = row else {
-                return Err(self.error("place::row", table.span, "a row of a mapping is `tile: elements;`"));
-            };
-            let (key, span) = (*key, *span);
-            let values: Vec<ast::ExprId> = values.iter().map(|a| a.value).collect();
-            self.each_binding(family, &mut |this: &mut Self| {
-                let tile = this.int(key)?;
-                let tile = this.tile_place(&Value::Int(tile), span)?.first;
-                for &value in &values {
-                    let (start, end) = match this.expr(value)? {
-                        Value::Range(r) if r.step == 1 => (r.start as i128, r.start as i128 + r.count as i128),
-                        Value::Int(i) => (i as i128, i as i128 + 1),
-                        other => {
-                            let message = format!("flat elements are a range, not {}", other.describe());
-                            return Err(this.error("place::row", span, message));
-                        }
-                    };
-                    if start < 0 || end > len as i128 {
-                        let message = format!("elements {start}..{end} are outside the variable's 0..{len}");
-                        return Err(this.error("place::row", span, message));
-                    }
-                    if start < end {
-                        out.push(TableRun { start: start as u64, end: end as u64, tile, span });
-                    }
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
     }
 }
 

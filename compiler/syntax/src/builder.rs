@@ -74,25 +74,34 @@ impl<'s> Builder<'s> {
 
     /// Adds the statements that repeat the one before them.
     pub fn put_repeated(&mut self, at: Lexeme, out: &mut Vec<VertexItem>) {
-        let run = self.runs.next().filter(|r| r.span == at.span);
-        let all = match (out.last(), run) {
-            (Some(VertexItem::Vertex(like)), Some(run)) => {
-                RepeatedStatements::new(like, run, &self.exprs, self.repeated.last())
-            }
+        let like = match out.last() {
+            Some(VertexItem::Vertex(like)) => Some(Like::Vertex(like.clone())),
             _ => None,
         };
-        match all {
-            Some(all) => {
-                out.push(VertexItem::Repeated(RepeatedId::from_u32(self.repeated.len() as u32)));
-                self.repeated.push(all);
-            }
-            // The parser then reads them one by one.
-            None => self.problems.push(Diagnostic::error(
-                "syntax::unexpected",
-                at.span,
-                "these statements do not repeat the one before them",
-            )),
+        out.extend(self.repeated(at, like).map(VertexItem::Repeated));
+    }
+
+    /// Adds the rows that repeat the one before them.
+    pub fn put_repeated_rows(&mut self, at: Lexeme, out: &mut Vec<TableRow>) {
+        let like = match out.last() {
+            Some(row @ TableRow::Row { family, .. }) if family.is_empty() => Some(Like::Row(Box::new(row.clone()))),
+            _ => None,
+        };
+        out.extend(self.repeated(at, like).map(TableRow::Repeated));
+    }
+
+    fn repeated(&mut self, at: Lexeme, like: Option<Like>) -> Option<RepeatedId> {
+        let run = self.runs.next().filter(|r| r.span == at.span);
+        let all =
+            like.zip(run).and_then(|(like, run)| RepeatedStatements::new(like, run, &self.exprs, self.repeated.last()));
+        if let Some(all) = all {
+            self.repeated.push(all);
+            return Some(RepeatedId::from_u32(self.repeated.len() as u32 - 1));
         }
+        // The parser then reads them one by one.
+        let message = "these statements do not repeat the one before them";
+        self.problems.push(Diagnostic::error("syntax::unexpected", at.span, message));
+        None
     }
 
     fn text(&self, span: Span) -> &'s str {

@@ -16,4 +16,4 @@ mod parser;
 pub mod token;
 
 pub use format::{ItemGroup, format};
-pub use parser::parse;
+pub use parser::{parse, parse_charged};

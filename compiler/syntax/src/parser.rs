@@ -32,17 +32,55 @@ const MAX_ERRORS: usize = 100;
 /// Maximal number of repairs of one item.
 const MAX_REPAIRS: usize = 50;
 
+/// The bytes that the syntax tree takes for each byte of text, at most about that; measured with short statements.
+const TREE: u64 = 50;
+/// The bytes that the numbers of repeated rows take for each byte of text, at most.
+const ROWS: u64 = 4;
+
 /// Parses a file. Errors are added to `diagnostics`; text that could not be parsed is an `Error` node in the tree.
 pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
-    let lexed = lex_in_runs(text, base);
+    parse_lexed(lex_in_runs(text, base, usize::MAX), text, base, session, diagnostics, || Ok(()))
+}
+
+/// Parses a file as [`parse`] does, and charges the memory of its tree. The tree is empty if it would exceed the limit.
+pub fn parse_charged(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
+    let source = map.file(file);
+    let (text, base) = (source.text.as_str(), source.base);
+    let left = session.limits.compile_bytes.saturating_sub(session.memory.used());
+    // A text of more tokens has more bytes than may be charged.
+    let lexed = lex_in_runs(text, base, usize::try_from(left / TREE).unwrap_or(usize::MAX).saturating_add(1));
+    let rows = lexed.runs.iter().filter(|run| run.of_rows).map(|run| u64::from(run.span.hi - run.span.lo)).sum::<u64>();
+    let charge =
+        |bytes: u64| session.charge_bytes(bytes).map_err(|exceeded| exceeded.of_memory(Span::new(base, base + 1)));
+    match charge((text.len() as u64 - rows) * TREE + rows * ROWS) {
+        Ok(()) => parse_lexed(lexed, text, base, session, diagnostics, || charge(rows * (TREE - ROWS))),
+        Err(exceeded) => {
+            diagnostics.push(exceeded);
+            Module::default()
+        }
+    }
+}
+
+/// Parses tokens; `again` is called before runs are read one by one.
+fn parse_lexed(
+    lexed: Lexed,
+    text: &str,
+    base: u32,
+    session: &Session,
+    diagnostics: &mut Diagnostics,
+    again: impl FnOnce() -> Result<(), Diagnostic>,
+) -> Module {
     let runs = !lexed.runs.is_empty() || lexed.lists > 0;
     let (mut module, mut problems) = parse_tokens(lexed, text, base, session);
     if runs && !problems.is_empty() {
         // After an error, repeated statements and numbers are read one by one, so that diagnostics do not depend on
         // them.
-        (module, problems) = parse_tokens(lex(text, base), text, base, session);
+        (module, problems) = match again() {
+            Ok(()) => parse_tokens(lex(text, base), text, base, session),
+            Err(exceeded) => (Module::default(), vec![exceeded]),
+        };
     }
     diagnostics.extend(problems);
     module

@@ -102,7 +102,7 @@ pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &
             reader.wrong += 1;
         }
         first = Some(item.span);
-        table.rows.iter().for_each(|row| reader.tile_row(row));
+        reader.values.tree().exprs.each_row(&table.rows).for_each(|row| reader.tile_row(row));
     }
     if reader.wrong > 0 {
         return Err(Failed);
@@ -137,22 +137,22 @@ impl<'a> Reader<'a> {
     fn tile_row(&mut self, row: &'a TableRow) {
         let (place, table) = match row {
             TableRow::On { place, table } => (*place, table),
-            TableRow::Row { span, .. } => return self.wrong(*span, "a layout goes tile by tile: `on tile(k) { … }`"),
+            row => return self.wrong(row.span(), "a layout goes tile by tile: `on tile(k) { … }`"),
         };
         let tiles = match self.place(place) {
             Ok(tiles) => TileSet::new(tiles),
             Err(why) => return self.wrong(self.values.tree().exprs[place].span, &why),
         };
         let mut blocks = Vec::with_capacity(table.rows.len());
-        for row in &table.rows {
+        for row in self.values.tree().exprs.each_row(&table.rows) {
             let (span, read) = match row {
                 TableRow::Row { key, values, to: None, family, span } if family.is_empty() => {
                     (*span, self.block(*key, values))
                 }
-                TableRow::Row { span, .. } => (*span, Err("a block is `start..end: what, live: a..b;`".into())),
                 TableRow::On { place, .. } => {
                     (self.values.tree().exprs[*place].span, Err("`on` is not allowed inside `on`".into()))
                 }
+                row => (row.span(), Err("a block is `start..end: what, live: a..b;`".into())),
             };
             match read {
                 Ok(block) => blocks.push(block),

@@ -29,12 +29,14 @@ pub struct Values<'t> {
     tree: &'t ast::Module,
     /// The indices of the current row and their values.
     indices: [Option<(&'t str, i128)>; MOST_INDICES],
+    /// The current row, if it repeats the one that is read.
+    repeated: Option<(&'t ast::RepeatedStatements, usize)>,
 }
 
 impl<'t> Values<'t> {
     /// Reads rows without indices.
     pub fn new(tree: &'t ast::Module) -> Values<'t> {
-        Values { tree, indices: [None; MOST_INDICES] }
+        Values { tree, indices: [None; MOST_INDICES], repeated: None }
     }
 
     /// Returns the module that holds the table.
@@ -63,6 +65,11 @@ impl<'t> Values<'t> {
         Values { indices: std::array::from_fn(value), ..self }
     }
 
+    /// Returns a reader of a row that repeats another, from the expressions of the other.
+    pub fn repeated(self, all: &'t ast::RepeatedStatements, other: usize) -> Values<'t> {
+        Values { repeated: Some((all, other)), ..self }
+    }
+
     /// Reads a number of its type: a literal, or a sum of multiples of indices.
     pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
         let value = self.number(e, 0)?.0;
@@ -79,7 +86,10 @@ impl<'t> Values<'t> {
         let large = || "this number is too large".to_string();
         match &self.tree.exprs[e].kind {
             ExprKind::Paren(inner) => self.number(*inner, depth + 1),
-            ExprKind::Int { value, .. } => Ok((i128::from(*value), false)),
+            ExprKind::Int { value, .. } => {
+                let own = self.repeated.and_then(|(all, other)| all.value(e, other));
+                Ok((own.map_or(i128::from(*value), i128::from), false))
+            }
             ExprKind::Name(name) => {
                 let known = self.indices.iter().flatten().find(|i| i.0 == name.as_str());
                 known.map(|i| (i.1, true)).ok_or_else(none)

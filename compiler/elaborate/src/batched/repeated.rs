@@ -52,7 +52,8 @@ impl<'a> Elaborator<'a> {
         evaluator.extents.push(all.count() as u32);
         evaluator.path.push(Ints::index(0));
         evaluator.names = all.numbers.iter().map(|n| (Named::Int(n.expr), number(n))).collect();
-        let done = evaluator.split(&mut |this| this.vertex(&all.like));
+        let ast::Like::Vertex(like) = &all.like else { return None };
+        let done = evaluator.split(&mut |this| this.vertex(like));
         let mut found: Vec<Statement> = evaluator.found;
         done.ok()?;
         for s in &mut found {

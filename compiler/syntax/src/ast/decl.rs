@@ -131,6 +131,8 @@ pub enum TableRow {
         /// The source span.
         span: Span,
     },
+    /// Rows that repeat the one before them with other integers.
+    Repeated(RepeatedId),
     /// `on place { … }`
     On {
         /// The place.
@@ -138,6 +140,16 @@ pub enum TableRow {
         /// Its rows.
         table: Table,
     },
+}
+
+impl TableRow {
+    /// Returns the span of a row without a table of its own; of others, an empty one.
+    pub fn span(&self) -> Span {
+        match self {
+            TableRow::Row { span, .. } => *span,
+            TableRow::Repeated(_) | TableRow::On { .. } => Span::NONE,
+        }
+    }
 }
 
 /// `pattern in range`

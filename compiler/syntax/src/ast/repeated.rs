@@ -6,7 +6,7 @@
 //! Invariant: the statements are those that the parser would make of their text, except for the numbers of their nodes.
 //! The note in [`crate::token::repeated`] defines which statements are taken.
 
-use super::decl::{Place, Vertex, VertexItem};
+use super::decl::{Place, TableRow, Vertex, VertexItem};
 use super::expr::{Expr, ExprKind, Index};
 use super::name::{Arg, ExprId, RepeatedId};
 use crate::token::repeated::Run;
@@ -14,11 +14,29 @@ use girder_source::Span;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// `vertex` statements that repeat the one before them.
+/// The statement that others repeat.
+#[derive(Clone, Debug)]
+pub enum Like {
+    /// A statement of a compute set.
+    Vertex(Box<Vertex>),
+    /// A row of a table, without indices.
+    Row(Box<TableRow>),
+}
+
+impl Like {
+    fn span(&self) -> Span {
+        match self {
+            Like::Vertex(vertex) => vertex.span,
+            Like::Row(row) => row.span(),
+        }
+    }
+}
+
+/// `vertex` statements, or rows of a table, that repeat the one before them.
 #[derive(Clone, Debug)]
 pub struct RepeatedStatements {
     /// The first statement, before the repeated ones.
-    pub like: Box<Vertex>,
+    pub like: Like,
     /// The integers of the first statement, in the order of the text.
     pub numbers: Vec<Number>,
     /// The start of each repeated statement.
@@ -45,6 +63,7 @@ pub struct Number {
 #[derive(Clone, Debug)]
 struct Others {
     vertices: Vec<VertexItem>,
+    rows: Vec<TableRow>,
     exprs: Vec<Expr>,
 }
 
@@ -52,12 +71,12 @@ impl RepeatedStatements {
     /// Builds the table of a run from its first statement, whose expressions are the last ones parsed. Returns `None`
     /// if its integers do not match the run, or there are too many statements.
     pub fn new(
-        like: &Vertex,
+        like: Like,
         run: Run,
         exprs: &[Expr],
         before: Option<&RepeatedStatements>,
     ) -> Option<RepeatedStatements> {
-        let from = exprs.iter().rposition(|e| e.span.lo < like.span.lo).map_or(0, |k| k + 1);
+        let from = exprs.iter().rposition(|e| e.span.lo < like.span().lo).map_or(0, |k| k + 1);
         let plain = |e: &Expr| match &e.kind {
             ExprKind::Int { value, text } => value.to_string() == text.as_str() && i64::try_from(*value).is_ok(),
             _ => false,
@@ -73,7 +92,6 @@ impl RepeatedStatements {
         }
         let numbers = ids.into_iter().zip(run.values).map(number).collect();
         let base = before.map_or(0, |b| b.base + b.count() * b.nodes.len());
-        let like = Box::new(like.clone());
         let all = RepeatedStatements {
             like,
             numbers,
@@ -100,7 +118,14 @@ impl RepeatedStatements {
         let lo = self.starts[other];
         let longer: u32 = self.numbers.iter().map(|n| digits(n.values[other])).sum();
         let first: u32 = self.numbers.iter().map(|n| n.span.hi - n.span.lo).sum();
-        Span::new(lo, lo + (self.like.span.hi - self.like.span.lo) + longer - first)
+        let like = self.like.span();
+        Span::new(lo, lo + (like.hi - like.lo) + longer - first)
+    }
+
+    /// Returns the value of an integer of the first statement in a repeated one, if it is in the table.
+    pub fn value(&self, expr: ExprId, other: usize) -> Option<i64> {
+        let at = self.numbers.binary_search_by_key(&expr.as_u32(), |n| n.expr.as_u32()).ok()?;
+        Some(self.numbers[at].values[other])
     }
 
     /// Returns the span of all repeated statements.
@@ -111,13 +136,22 @@ impl RepeatedStatements {
     /// Makes the statements one by one; `written` are the expressions that were parsed.
     fn make(&self, written: &[Expr]) -> Others {
         let count = self.count() * self.nodes.len();
-        let mut others = Others { vertices: Vec::with_capacity(self.count()), exprs: Vec::with_capacity(count) };
+        let mut others = Others { vertices: vec![], rows: vec![], exprs: Vec::with_capacity(count) };
         for k in 0..self.count() {
             let from = others.exprs.len();
             let moved = Moved { all: self, other: k, nodes: written.len() + self.base + from };
-            let mut vertex = self.like.clone();
-            moved.vertex(&mut vertex);
-            others.vertices.push(VertexItem::Vertex(vertex));
+            match &self.like {
+                Like::Vertex(vertex) => {
+                    let mut vertex = vertex.clone();
+                    moved.vertex(&mut vertex);
+                    others.vertices.push(VertexItem::Vertex(vertex));
+                }
+                Like::Row(row) => {
+                    let mut row = TableRow::clone(row);
+                    moved.row(&mut row);
+                    others.rows.push(row);
+                }
+            }
             others.exprs.extend_from_slice(&written[self.nodes.clone()]);
             others.exprs[from..].iter_mut().for_each(|e| moved.expr(e));
             for n in &self.numbers {
@@ -163,9 +197,22 @@ impl Exprs {
         &self.repeated[id.as_u32() as usize]
     }
 
-    /// Returns the statements of a run one by one.
+    /// Returns the `vertex` statements of a run one by one.
     pub fn others(&self, id: RepeatedId) -> &[VertexItem] {
         &self.made(self.repeated(id)).vertices
+    }
+
+    /// Returns the rows of a run one by one.
+    pub fn other_rows(&self, id: RepeatedId) -> &[TableRow] {
+        &self.made(self.repeated(id)).rows
+    }
+
+    /// Returns the rows of a table one by one.
+    pub fn each_row<'e>(&'e self, rows: &'e [TableRow]) -> impl Iterator<Item = &'e TableRow> {
+        rows.iter().flat_map(|row| match row {
+            TableRow::Repeated(id) => self.other_rows(*id),
+            row => std::slice::from_ref(row),
+        })
     }
 
     fn made<'e>(&'e self, all: &'e RepeatedStatements) -> &'e Others {
@@ -200,7 +247,7 @@ impl Moved<'_> {
     fn at(&self, offset: u32) -> u32 {
         let before = self.all.numbers.iter().take_while(|n| n.span.lo < offset);
         let longer = |n: &Number| digits(n.values[self.other]) as i64 - (n.span.hi - n.span.lo) as i64;
-        let shift = self.all.starts[self.other] as i64 - self.all.like.span.lo as i64;
+        let shift = self.all.starts[self.other] as i64 - self.all.like.span().lo as i64;
         (offset as i64 + shift + before.map(longer).sum::<i64>()) as u32
     }
 
@@ -226,6 +273,15 @@ impl Moved<'_> {
             self.id(e);
         }
         self.ids(&mut v.within);
+    }
+
+    fn row(&self, row: &mut TableRow) {
+        if let TableRow::Row { key, values, to, span, .. } = row {
+            self.id(key);
+            self.args(values);
+            self.ids(to);
+            self.span(span);
+        }
     }
 
     /// Translates an expression; forms with bodies or with a `;` do not occur in such statements.

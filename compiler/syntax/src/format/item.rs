@@ -367,11 +367,12 @@ impl Printer<'_> {
 
     /// Writes `{ key: values; … }`.
     pub fn table(&mut self, table: &Table) {
-        let lo = |p: &Self, row: &TableRow| match row {
-            TableRow::Row { span, .. } => span.lo,
+        let lo = |p: &Self, row: &&TableRow| match row {
             TableRow::On { place, .. } => p.before_on(p.lo(*place)),
+            row => row.span().lo,
         };
-        self.block(Braces { hi: table.span.hi, most: 8 }, &table.rows, lo, |p, row| p.group(|p| p.row(row)));
+        let rows: Vec<&TableRow> = self.module.exprs.each_row(&table.rows).collect();
+        self.block(Braces { hi: table.span.hi, most: 8 }, &rows, lo, |p, row| p.group(|p| p.row(row)));
     }
 
     /// Writes a row; over several lines, each value has its own.
@@ -399,6 +400,8 @@ impl Printer<'_> {
                 self.family(family);
                 self.word(";");
             }
+            // The caller takes rows one by one.
+            TableRow::Repeated(_) => {}
             TableRow::On { place, table } => {
                 self.word("on ");
                 self.reserving(2, |p| p.expr(*place, OR));

@@ -41,8 +41,10 @@ fn shown(module: &Module, node: &impl Debug) -> String {
             _ if word == "Repeated" => {
                 let (id, behind) = after[2..].split_once(')').unwrap();
                 rest = behind;
-                let others = module.exprs.others(RepeatedId::from_u32(id.parse().unwrap()));
-                let others: Vec<String> = others.iter().map(|v| shown(module, v)).collect();
+                let id = RepeatedId::from_u32(id.parse().unwrap());
+                let vertices = module.exprs.others(id).iter().map(|v| shown(module, v));
+                let others: Vec<String> =
+                    vertices.chain(module.exprs.other_rows(id).iter().map(|row| shown(module, row))).collect();
                 out += &others.join(", ");
                 continue;
             }
@@ -66,7 +68,7 @@ fn check(text: &str) -> usize {
     assert_eq!(format!("{diagnostics:?}"), format!("{reported:?}"), "{text}");
     assert_eq!(tree(&at_once), tree(&single), "{text}");
     assert_eq!(format(&at_once, text), format(&single, text), "{text}");
-    let runs = lex_in_runs(text, map.file(file).base).runs;
+    let runs = lex_in_runs(text, map.file(file).base, usize::MAX).runs;
     runs.iter().for_each(|r| assert!(r.values.iter().all(|c| c.len() == r.starts.len())));
     runs.len()
 }
@@ -98,7 +100,7 @@ fn statements_that_differ_in_integers_are_one_token() {
     let several =
         vertices("\n  vertex c(x[1], 20);\n  vertex c(x[300], 4);\n  vertex c(x[5], 0);\n  vertex c(x[6], 70);");
     assert_eq!(check(&several), 1);
-    let tokens = lex_in_runs(&several, 0).lexemes;
+    let tokens = lex_in_runs(&several, 0, usize::MAX).lexemes;
     assert_eq!(tokens.iter().filter(|l| l.token == Token::Vertex).count(), 1);
     assert_eq!(check(&vertices("vertex c;vertex c;vertex c;")), 1);
     assert_eq!(
@@ -144,7 +146,8 @@ fn an_error_is_reported_at_its_statement() {
 #[test]
 fn the_numbers_of_a_list_have_the_same_tree() {
     let numbers = |n: usize| (0..n).map(|k| (k * 7919 % 1000).to_string()).collect::<Vec<_>>().join(", ");
-    let tokens = |text: &str| lex_in_runs(text, 0).lexemes.iter().filter(|l| l.token == Token::Numbers).count();
+    let tokens =
+        |text: &str| lex_in_runs(text, 0, usize::MAX).lexemes.iter().filter(|l| l.token == Token::Numbers).count();
     let twenty = numbers(20);
     let taken = [
         format!("let l = [{twenty}];"),
@@ -168,7 +171,7 @@ fn the_numbers_of_a_list_have_the_same_tree() {
 
 /// Generates the statements of a compute set, most of whose numbers are in shortest form.
 fn statements() -> impl Strategy<Value = String> {
-    let forms = vec![
+    repeated(vec![
         "vertex c(x[#], y[#]) on tile(#);",
         "vertex lib.c<#, f32>(a: x[#..#, ...], b: (x[..# by #])) on ipu(#).tile(#);",
         "vertex c(-#, \"a#\", 2.5, [#, n + #], f(k: #).shape[#], x.y[# - 1..], true);",
@@ -180,7 +183,26 @@ fn statements() -> impl Strategy<Value = String> {
         "if # < 3 { vertex c(x[#]); vertex c(x[#]); } else { vertex c(#); }",
         "for i in 0..# { vertex c(x[#]); vertex c(x[#]); vertex c(x[#]); }",
         "// a comment #",
-    ];
+    ])
+}
+
+/// Generates the rows of a table.
+fn rows() -> impl Strategy<Value = String> {
+    repeated(vec![
+        "#: #..#;",
+        "#..#: x.0.w, live: #..#;",
+        "#: -#..#;",
+        "before: a.b[#, #], words: # -> [buffer(#..# by #)[#], a.b[# - 1, #]];",
+        "piece(before, #, #, wide): #..#, to: [#, #..#];",
+        "before(4 * i + #): x[#, i], words: # -> [y[#, #]] for i in 0..#;",
+        "out(#):\n        tile: #,\n        bytes: #;",
+        "on tile(#) { #: a; #: b; #: b; }",
+        "// a comment #",
+    ])
+}
+
+/// Generates runs of some forms, with a number for each `#`.
+fn repeated(forms: Vec<&'static str>) -> impl Strategy<Value = String> {
     let number = prop_oneof![
         8 => (0..12000u32).prop_map(|n| n.to_string()),
         1 => prop::sample::select(vec!["007", "0x1f", "1_000", "18446744073709551615", "999999999999999999", "0"])
@@ -202,5 +224,10 @@ proptest! {
     #[test]
     fn random_statements_have_the_same_tree(first in statements(), second in statements()) {
         check(&format!("compute a {{{first}}}\nprogram p {{ compute {{{second}}} }}\n"));
+    }
+
+    #[test]
+    fn random_rows_have_the_same_tree(first in rows(), second in rows()) {
+        check(&format!("exchange a {{{first}}}\nvar x: f32[8] on {{{second}}};\n"));
     }
 }

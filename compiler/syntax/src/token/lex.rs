@@ -33,15 +33,17 @@ pub struct Comment {
 
 /// Splits a file into tokens, one for each word, number and sign; `base` is the global offset of its first byte.
 pub fn lex(text: &str, base: u32) -> Lexed {
-    lex_with(text, base, false)
+    lex_with(text, base, None)
 }
 
-/// Splits a file into tokens; repeated statements become one token, and so do the numbers of a list.
-pub fn lex_in_runs(text: &str, base: u32) -> Lexed {
-    lex_with(text, base, true)
+/// Splits a file into tokens; repeated statements become one token, and so do the numbers of a list. Stops after about
+/// `most` tokens.
+pub fn lex_in_runs(text: &str, base: u32, most: usize) -> Lexed {
+    lex_with(text, base, Some(most))
 }
 
-fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
+fn lex_with(text: &str, base: u32, most: Option<usize>) -> Lexed {
+    let runs = most.is_some();
     let mut out = Lexed::default();
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let base = base + start as u32;
@@ -49,7 +51,7 @@ fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
     let mut lexer = Token::lexer(text);
     // The first token of the current statement.
     let mut first = 0;
-    while let Some(next) = lexer.next() {
+    while let Some(next) = lexer.next().filter(|_| most.is_none_or(|most| out.lexemes.len() < most)) {
         match next {
             Ok(Token::LineComment) => line_comment(&mut lexer, base, &mut out),
             Ok(Token::BlockComment) => block_comment(&mut lexer, base, &mut out),

@@ -1,12 +1,12 @@
 //! Statements that differ from the one before them in integers only: they are read by comparing text.
 //!
 //! # Note: Repeated statements
-//! A generated program may hold one statement a million times with different numbers. If the text after a `vertex`
-//! statement repeats that statement exactly, including spaces and line ends, except for the digits of its integers, all
-//! repetitions are one token, [`Token::Repeated`], and a table of integers. The tree keeps this table
-//! ([`crate::ast::RepeatedStatements`]), and elaboration evaluates it. Only integers in their shortest decimal form
-//! count, so that value and text determine each other. A statement with a comment, a body, a table or a `for` does not
-//! qualify.
+//! A generated program may hold one statement a million times with different numbers, and a printed stage has as many
+//! rows of tables. If the text after a `vertex` statement or a row repeats it exactly, including spaces and line ends,
+//! except for the digits of its integers, all repetitions are one token, [`Token::Repeated`], and a table of integers.
+//! The tree keeps this table ([`crate::ast::RepeatedStatements`]); elaboration and the reader of stages evaluate it.
+//! Only integers in their shortest decimal form count, so that value and text determine each other. A statement with a
+//! comment, a body, a table or a `for` does not qualify.
 //!
 //! Invariant: the text of a run has no errors of its own, and would lex as the tokens of the first statement repeated;
 //! each of its integers in shortest form is in the table.
@@ -22,6 +22,8 @@ const MOST_DIGITS: usize = 18;
 pub struct Run {
     /// The span from its first statement to its last.
     pub span: Span,
+    /// Whether they are rows of a table.
+    pub of_rows: bool,
     /// The start of each of its statements.
     pub starts: Vec<u32>,
     /// For each integer of the first statement: its values in the repetitions.
@@ -33,14 +35,16 @@ pub struct Run {
 pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Run> {
     use Token::*;
     let (first, last) = (statement.first()?, statement.last()?);
-    if first.token != Vertex || last.token != Semi {
+    if last.token != Semi || !(first.token == Vertex || is_row(statement)) {
         return None;
     }
     let slice = |lo: u32, hi: u32| text.as_bytes().get((lo - base) as usize..(hi - base) as usize);
     let space = slice(before, first.span.lo)?;
     let rest = slice(last.span.hi, base + text.len() as u32)?;
     // This check rejects most statements that are not repeated.
-    if !rest.starts_with(space) || !rest[space.len()..].starts_with(b"vertex") || !space.iter().all(is_space) {
+    let word = if first.token == Int { &[] } else { slice(first.span.lo, first.span.hi)? };
+    let next = rest.strip_prefix(space).filter(|next| next.starts_with(word));
+    if next.is_none() || !space.iter().all(is_space) {
         return None;
     }
     let mut pieces = vec![];
@@ -56,8 +60,25 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
         }
     }
     pieces.push(slice(from, last.span.hi)?);
-    let run = follow(rest, &pieces, space.len(), last.span.hi);
+    let run = Run { of_rows: first.token != Vertex, ..follow(rest, &pieces, space.len(), last.span.hi) };
     (!run.starts.is_empty()).then_some(run)
+}
+
+/// Returns whether a statement is a row of a table: `3: …`, `0..4: …`, `name: …` or `name(…): …`.
+fn is_row(statement: &[Lexeme]) -> bool {
+    use Token::*;
+    let token = |k: usize| statement.get(k).map(|l| l.token);
+    let is_name = |t: Token| t == Ident || t.is_contextual();
+    match (token(0), token(1)) {
+        (Some(Int), Some(Colon)) => true,
+        (Some(Int), Some(Dots)) => token(2) == Some(Int) && token(3) == Some(Colon),
+        (Some(first), Some(Colon)) => is_name(first),
+        (Some(first), Some(ParenOpen)) if is_name(first) => {
+            let close = statement.iter().position(|l| l.token == ParenClose);
+            close.is_some_and(|k| token(k + 1) == Some(Colon))
+        }
+        _ => false,
+    }
 }
 
 /// Reads statements as long as they consist of these segments of text with integers between them; `at` is the offset of

@@ -122,26 +122,52 @@ impl<'a> Reader<'a> {
     /// Reads the rows of one table. Also returns their spans.
     fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<RowFamily>, Vec<Span>)> {
         let (mut rows, mut spans) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
+        let exprs = &self.values.tree().exprs;
         for row in table {
-            let (span, read) = match row {
+            match row {
                 TableRow::On { place, .. } => {
-                    (self.values.tree().exprs[*place].span, Err("`on` is not allowed here".into()))
+                    let why = "`on` is not allowed here".into();
+                    self.keep(exprs[*place].span, Err(why), &mut rows, &mut spans)?;
                 }
                 TableRow::Row { key, values, to, family, span } => {
-                    (*span, self.family(family, |r| r.row(*key, values, *to, families)))
+                    let read = self.family(family, |r| r.row(*key, values, *to, families));
+                    self.keep(*span, read, &mut rows, &mut spans)?;
                 }
-            };
-            match read {
-                Ok(row) => rows.push(row),
-                Err(why) if self.wrong < MOST => {
-                    self.diagnostics.push(bad_row(span, &why, HELP));
-                    self.wrong += 1;
+                TableRow::Repeated(id) => {
+                    let (all, plain) = (exprs.repeated(*id), self.values);
+                    let ast::Like::Row(like) = &all.like else { continue };
+                    let TableRow::Row { key, values, to, .. } = &**like else { continue };
+                    for other in 0..all.count() {
+                        self.values = plain.repeated(all, other);
+                        let read = self.row(*key, values, *to, families);
+                        self.values = plain;
+                        let alone = read.map(|first| RowFamily { first, dims: vec![] });
+                        self.keep(all.span(other), alone, &mut rows, &mut spans)?;
+                    }
                 }
-                Err(_) => return Err(Failed),
             }
-            spans.push(span);
         }
         if rows.len() == spans.len() { Ok((rows, spans)) } else { Err(Failed) }
+    }
+
+    /// Keeps a row that was read, or reports why it cannot be read.
+    fn keep(
+        &mut self,
+        span: Span,
+        read: std::result::Result<RowFamily, Wrong>,
+        rows: &mut Vec<RowFamily>,
+        spans: &mut Vec<Span>,
+    ) -> Result<()> {
+        match read {
+            Ok(row) => rows.push(row),
+            Err(why) if self.wrong < MOST => {
+                self.diagnostics.push(bad_row(span, &why, HELP));
+                self.wrong += 1;
+            }
+            Err(_) => return Err(Failed),
+        }
+        spans.push(span);
+        Ok(())
     }
 
     /// Reads a row with indices. Numbers are sums, so reading the row at 0 and at 1 of each index gives the step.
@@ -344,8 +370,21 @@ impl<'a> Reader<'a> {
 
     fn one(&self, e: ExprId) -> std::result::Result<Loc, Wrong> {
         match self.loc(e)? {
-            Receivers { first, count: 1 } => Ok(first),
+            Receivers { first, count: 1, .. } => Ok(first),
             _ => Err("one place is needed here, not several".into()),
+        }
+    }
+
+    /// Reads `3`, `3..7` or `3..11 by 2`. Returns the first, the count and the step.
+    fn which(&self, e: ExprId) -> std::result::Result<(u32, u32, u32), Wrong> {
+        let v = self.values;
+        let ExprKind::Range { start, end, closed: false, by: Some(by) } = v.tree().exprs[e].kind else {
+            return v.short_span(e).map(|(first, count)| (first, count, 1));
+        };
+        let (start, end, by): (u32, u32, u32) = (v.int(start)?, v.int(end)?, v.int(by)?);
+        match end.checked_sub(start) {
+            Some(n) if n > 0 && by > 0 => Ok((start, n.div_ceil(by), by)),
+            _ => Err(format!("the range {start}..{end} by {by} is empty")),
         }
     }
 
@@ -362,14 +401,14 @@ impl<'a> Reader<'a> {
         let index = index.iter().map(plain).collect::<std::result::Result<Vec<_>, _>>()?;
         match (v.call(*base), v.name(*base), &index[..]) {
             (Some((name, args)), _, &[byte]) if name == "buffer" && args.len() == 1 => {
-                let (b, count) = v.short_span(args[0])?;
+                let (b, count, step) = self.which(args[0])?;
                 let first = Loc { tile: 0, object: Object::Buffer(b), offset: v.int(byte)? };
-                Ok(Receivers { first, count })
+                Ok(Receivers { first, count, step })
             }
             (None, Some(name), &[tile, byte]) => {
                 let var = *self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
-                let (tile, count) = v.short_span(tile)?;
-                Ok(Receivers { first: Loc { tile, object: Object::Var(var), offset: v.int(byte)? }, count })
+                let (tile, count, step) = self.which(tile)?;
+                Ok(Receivers { first: Loc { tile, object: Object::Var(var), offset: v.int(byte)? }, count, step })
             }
             _ => Err("a place is `x[tile, byte]` or `buffer(k)[byte]`".into()),
         }

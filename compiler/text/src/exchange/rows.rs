@@ -19,12 +19,12 @@
 //!     after(0): buffer(0)[0], words: 2 -> [y[0, 8], z[1..3, 16]]; // to y on tile 0, z on tiles 1 and 2
 //! }
 //! ```
-//! `x[t, b]` is byte b of the block of `x` on tile t, and `x[t..u, b]` is such a byte on each tile of a range.
-//! `buffer(k)[b]` is byte b of buffer k, whose tile is known. A sender that is one of several receivers sends to the
-//! others. `wide` marks a transfer at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out
-//! where they are 0, 0, 1 and [0, 0], and `strides` where it is empty. Without a schedule there are no rows `cycles`,
-//! `links` and `piece`, and `before:` and `after:` have no cycle. With a schedule, only transfers to other processors
-//! have no cycle.
+//! `x[t, b]` is byte b of the block of `x` on tile t, and `x[t..u, b]` or `x[t..u by s, b]` is such a byte on each tile
+//! of a range. `buffer(k)[b]` is byte b of buffer k, whose tile is known. A sender that is one of several receivers
+//! sends to the others. `wide` marks a transfer at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may
+//! be left out where they are 0, 0, 1 and [0, 0], and `strides` where it is empty. Without a schedule there are no rows
+//! `cycles`, `links` and `piece`, and `before:` and `after:` have no cycle. With a schedule, only transfers to other
+//! processors have no cycle.
 //!
 //! # Note: Families of rows
 //! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for one

@@ -59,6 +59,12 @@ impl Number {
         self.base == value && self.steps.iter().all(|&s| s == 0)
     }
 
+    fn times(mut self, factor: i64) -> Number {
+        self.base *= factor;
+        self.steps.iter_mut().for_each(|step| *step *= factor);
+        self
+    }
+
     fn plus(mut self, other: &Number) -> Number {
         self.base += other.base;
         self.steps.iter_mut().zip(&other.steps).for_each(|(a, b)| *a += b);
@@ -173,6 +179,13 @@ impl<'a> Writer<'a> {
         self.make.range(start, end)
     }
 
+    /// Returns `3..11 by 2`.
+    fn strided(&mut self, first: Number, count: &Number, step: u32) -> ExprId {
+        let (start, by) = (self.expr(&first), self.make.uint(u64::from(step)));
+        let end = self.expr(&first.plus(&count.clone().times(i64::from(step))));
+        self.make.range_by(start, end, by)
+    }
+
     fn unless_zero(&mut self, values: &mut Vec<Arg>, name: &str) {
         let number = self.next();
         if !number.is(0) {
@@ -219,7 +232,7 @@ impl<'a> Writer<'a> {
             .iter()
             .map(|group| {
                 let count = self.next();
-                self.locs(group.first.object, &count)
+                self.locs(group.first.object, &count, group.step)
             })
             .collect();
         (key, values, Some(self.make.list(to)))
@@ -269,13 +282,16 @@ impl<'a> Writer<'a> {
 
     fn loc(&mut self, object: Object) -> ExprId {
         let steps = vec![0; self.rows.dims.len()];
-        self.locs(object, &Number { base: 1, steps })
+        self.locs(object, &Number { base: 1, steps }, 1)
     }
 
-    /// Returns `x[3, 64]` or `buffer(4)[0]`; over several tiles or buffers, `x[3..5, 64]` or `buffer(4..6)[0]`.
-    fn locs(&mut self, object: Object, count: &Number) -> ExprId {
+    /// Returns `x[3, 64]` or `buffer(4)[0]`; over several tiles or buffers, `x[3..5, 64]` or `buffer(4..10 by 2)[0]`.
+    fn locs(&mut self, object: Object, count: &Number, step: u32) -> ExprId {
         let (first, byte) = (self.next(), self.int());
-        let which = self.range(first, count);
+        let which = match step {
+            1 => self.range(first, count),
+            step => self.strided(first, count, step),
+        };
         match object {
             Object::Var(var) => {
                 let base = self.make.name(&self.graph.vars[var].name);

@@ -1,6 +1,6 @@
 //! Tables to rows.
 
-use super::row::{Landed, Receivers, Row, When, member};
+use super::row::{Landed, Receivers, Row, When};
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 
@@ -99,7 +99,7 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
             }
         };
         let to = match transfer.to {
-            To::One(first) => vec![Receivers { first, count: 1 }],
+            To::One(first) => vec![Receivers::one(first)],
             To::Group { group, offset } => behind(&grouped[group as usize], offset),
         };
         rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
@@ -119,16 +119,32 @@ fn ranges(list: &[u32]) -> Vec<(u32, u32)> {
     list.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32)).collect()
 }
 
-/// Joins neighbouring receivers into as few groups as possible.
+/// Joins receivers at equal distances into groups, of at least three if they are not neighbours.
 fn groups(to: &[Loc]) -> Vec<Receivers> {
     let mut result: Vec<Receivers> = vec![];
-    for &loc in to {
-        match result.last_mut() {
-            Some(last) if member(last.first, last.count).is_some_and(|m| same(m, loc)) => last.count += 1,
-            _ => result.push(Receivers { first: loc, count: 1 }),
+    let mut rest = to;
+    while let Some((&first, others)) = rest.split_first() {
+        let step = others.first().and_then(|&next| distance(first, next)).unwrap_or(1);
+        let mut group = Receivers { first, count: 1, step };
+        let follows = |&(k, loc): &(u32, &Loc)| group.member(k).is_some_and(|m| same(m, *loc));
+        let count = 1 + (1..).zip(others).take_while(follows).count();
+        group.count = count as u32;
+        if step > 1 && count < 3 {
+            group = Receivers::one(first);
         }
+        rest = &rest[group.count as usize..];
+        result.push(group);
     }
     result
+}
+
+/// Returns the tiles or buffers from one receiver to another, if they are of one kind and the other comes later.
+fn distance(from: Loc, to: Loc) -> Option<u32> {
+    let step = match (from.object, to.object) {
+        (Object::Buffer(a), Object::Buffer(b)) => b.checked_sub(a),
+        _ => to.tile.checked_sub(from.tile),
+    };
+    step.filter(|&step| step > 0)
 }
 
 /// Shifts groups by an offset in bytes.

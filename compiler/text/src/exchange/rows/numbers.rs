@@ -131,7 +131,7 @@ impl Row {
                 let (from, words) = (with_loc(from, &mut n)?, n.u32()?);
                 let group = |group: &Receivers| {
                     let count = n.u32()?;
-                    Some(Receivers { first: with_loc(group.first, &mut n)?, count })
+                    Some(Receivers { first: with_loc(group.first, &mut n)?, count, step: group.step })
                 };
                 Row::Transfer { phase, start, from, words, to: to.iter().map(group).collect::<Option<_>>()? }
             }
@@ -159,7 +159,8 @@ impl Row {
                 Row::Transfer { phase: p, start: s, from: a, to: x, .. },
                 Row::Transfer { phase: q, start: t, from: b, to: y, .. },
             ) => {
-                let groups = x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_object(a.first, b.first));
+                let like = |(a, b): (&Receivers, &Receivers)| a.step == b.step && same_object(a.first, b.first);
+                let groups = x.len() == y.len() && x.iter().zip(y).all(like);
                 p == q && s.map(|s| s.1) == t.map(|t| t.1) && same_object(*a, *b) && groups
             }
             (Row::Slice { phase: p, slice: a, to: x }, Row::Slice { phase: q, slice: b, to: y }) => {

@@ -125,19 +125,29 @@ pub enum Landed {
     },
 }
 
-/// Receivers at one byte of the same variable on consecutive tiles, or of consecutive buffers.
+/// Receivers at one byte of the same variable on tiles at equal distances, or of such buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receivers {
     /// The first receiver. The tile of a buffer is not read here; the table of buffers has it.
     pub first: Loc,
     /// The number of receivers, at least 1.
     pub count: u32,
+    /// The number of tiles or buffers from one to the next, at least 1; the same in all rows of a family.
+    pub step: u32,
 }
 
-/// Returns the k-th receiver of a group that begins at `first`; the tile of a buffer is not set.
-pub(super) fn member(first: Loc, k: u32) -> Option<Loc> {
-    Some(match first.object {
-        Object::Var(_) => Loc { tile: first.tile.checked_add(k)?, ..first },
-        Object::Buffer(b) => Loc { object: Object::Buffer(b.checked_add(k)?), ..first },
-    })
+impl Receivers {
+    /// Creates a group of one receiver.
+    pub fn one(first: Loc) -> Receivers {
+        Receivers { first, count: 1, step: 1 }
+    }
+
+    /// Returns the k-th receiver; the tile of a buffer is not set.
+    pub(super) fn member(&self, k: u32) -> Option<Loc> {
+        let behind = k.checked_mul(self.step)?;
+        Some(match self.first.object {
+            Object::Var(_) => Loc { tile: self.first.tile.checked_add(behind)?, ..self.first },
+            Object::Buffer(b) => Loc { object: Object::Buffer(b.checked_add(behind)?), ..self.first },
+        })
+    }
 }

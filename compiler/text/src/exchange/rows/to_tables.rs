@@ -3,7 +3,7 @@
 //! Invariant: no rows make [`from_rows`] panic, or use memory out of proportion to the graph.
 
 use super::families::RowFamily;
-use super::row::{Landed, Receivers, Row, When, member};
+use super::row::{Landed, Receivers, Row, When};
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Reader<'_> {
         for group in groups {
             spend(&mut self.entries, group.count)?;
             for k in 0..group.count {
-                let member = member(group.first, k).ok_or("there is no such receiver")?;
+                let member = group.member(k).ok_or("there is no such receiver")?;
                 to.push(self.place(member)?);
             }
         }
