@@ -17,20 +17,11 @@ thread_local! {
 /// The caller waits until `f` ends. If the caller is itself a worker of a map, all other workers may be waiting in the
 /// same way, and none would be left to run the items that `f` maps; so in this case `f` maps on its own thread.
 pub fn on_stack<T: Send>(bytes: usize, f: impl FnOnce() -> T + Send) -> std::io::Result<T> {
-    let alone = ALONE.get() || rayon::current_thread_index().is_some();
-    let joined = std::thread::scope(|scope| {
-        let run = || {
-            ALONE.set(alone);
-            f()
-        };
-        std::thread::Builder::new().stack_size(bytes).spawn_scoped(scope, run).map(|thread| thread.join())
-    })?;
-    Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    beside(bytes, f, || ()).map(|(made, ())| made)
 }
 
 /// Runs `other` on a new thread with a stack of `bytes` bytes while `own` runs on this one, and returns both results.
-/// `other` maps as the function of [`on_stack`] does. One may wait for the
-/// other.
+/// `other` maps as the function of [`on_stack`] does. Each may wait for the other.
 pub fn beside<A: Send, B>(
     bytes: usize,
     other: impl FnOnce() -> A + Send,

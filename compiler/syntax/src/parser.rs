@@ -49,12 +49,13 @@ pub fn parse_charged(map: &SourceMap, file: FileId, session: &Session, diagnosti
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
     let left = session.limits.compile_bytes.saturating_sub(session.memory.used());
-    // A text of more tokens has more bytes than may be charged.
+    // The tree of more tokens would be larger than what is left.
     let lexed = lex_in_runs(text, base, usize::try_from(left / TREE).unwrap_or(usize::MAX).saturating_add(1));
     let rows = lexed.runs.iter().filter(|run| run.of_rows).map(|run| u64::from(run.span.hi - run.span.lo)).sum::<u64>();
     let charge =
         |bytes: u64| session.charge_bytes(bytes).map_err(|exceeded| exceeded.of_memory(Span::new(base, base + 1)));
-    match charge((text.len() as u64 - rows) * TREE + rows * ROWS) {
+    let bytes = (text.len() as u64 - rows) * TREE + rows * ROWS;
+    match charge(if lexed.is_cut { bytes.max(left.saturating_add(1)) } else { bytes }) {
         Ok(()) => parse_lexed(lexed, text, base, session, diagnostics, || charge(rows * (TREE - ROWS))),
         Err(exceeded) => {
             diagnostics.push(exceeded);

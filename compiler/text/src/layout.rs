@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         };
         let mut tiles = vec![];
         for e in which {
-            let StridedTiles { first, count, step } = self.strided(e)?;
+            let (first, count, step) = self.values.strided(e)?;
             for tile in (0..count as u64).map(|k| first as u64 + k * step as u64) {
                 match self.taken.get_mut(tile as usize) {
                     None => return Err(format!("the machine has {} tiles", self.taken.len())),
@@ -182,20 +182,6 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(tiles)
-    }
-
-    /// `3`, `0..4`, `0..8 by 2`
-    fn strided(&self, e: ExprId) -> std::result::Result<StridedTiles, Wrong> {
-        let ExprKind::Range { start, end, closed: false, by: Some(by) } = self.values.tree().exprs[e].kind else {
-            let (first, count) = self.values.short_span(e)?;
-            return Ok(StridedTiles { first, count, step: 1 });
-        };
-        let (start, end, step): (u32, u32, u32) =
-            (self.values.int(start)?, self.values.int(end)?, self.values.int(by)?);
-        match end.checked_sub(start) {
-            Some(n) if n > 0 && step > 0 => Ok(StridedTiles { first: start, count: n.div_ceil(step), step }),
-            _ => Err(format!("the range {start}..{end} by {step} is empty")),
-        }
     }
 
     fn block(&self, key: ExprId, values: &'a [Arg]) -> std::result::Result<MemoryBlock, Wrong> {

@@ -134,6 +134,18 @@ impl<'t> Values<'t> {
         Ok((fits(start)?, fits(count)?))
     }
 
+    /// Reads `3`, `3..7` or `3..11 by 2`. Returns the first, the count, which is at least one, and the step.
+    pub fn strided(self, e: ExprId) -> Result<(u32, u32, u32), Wrong> {
+        let ExprKind::Range { start, end, closed: false, by: Some(by) } = self.tree.exprs[e].kind else {
+            return self.short_span(e).map(|(first, count)| (first, count, 1));
+        };
+        let (start, end, step): (u32, u32, u32) = (self.int(start)?, self.int(end)?, self.int(by)?);
+        match end.checked_sub(start) {
+            Some(n) if n > 0 && step > 0 => Ok((start, n.div_ceil(step), step)),
+            _ => Err(format!("the range {start}..{end} by {step} is empty")),
+        }
+    }
+
     /// Reads a list of numbers.
     pub fn ints<T: TryFrom<i128>>(self, e: ExprId) -> Result<Vec<T>, Wrong> {
         self.list(e)?.iter().map(|&e| self.int(e)).collect()

@@ -52,7 +52,11 @@ impl<'a> Elaborator<'a> {
             out.truncate(known);
             match row {
                 ast::TableRow::Repeated(id) => {
-                    let rows = self.tree().exprs.other_rows(*id);
+                    let exprs = &self.tree().exprs;
+                    let all = exprs.repeated(*id);
+                    let nodes = all.count() * (all.expr_count() + 1);
+                    self.charge_bytes((nodes * size_of::<ast::Expr>()) as u64, all.span(0))?;
+                    let rows = exprs.other_rows(*id);
                     rows.iter().try_for_each(|row| self.mapping_row(row, table, len, out))?;
                 }
                 row => self.mapping_row(row, table, len, out)?,
@@ -95,7 +99,7 @@ impl<'a> Elaborator<'a> {
     /// Adds the runs of rows that repeat one of literals. Returns `false` for others, and if one would be an error.
     fn plain_rows(&mut self, id: ast::RepeatedId, len: u64, out: &mut Vec<TableRun>) -> Result<bool> {
         let all = self.tree().exprs.repeated(id);
-        let ast::Like::Row(row) = &all.like else { return Ok(false) };
+        let Some(row) = all.row() else { return Ok(false) };
         self.charge_rows(all.count() as u64, all.span(0))?;
         Ok((0..all.count()).all(|k| {
             let instance = Instance { repeated: Some((all, k)), ..Instance::default() };

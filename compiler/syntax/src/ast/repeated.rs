@@ -113,6 +113,14 @@ impl RepeatedStatements {
         self.nodes.len()
     }
 
+    /// Returns the first row, if the statements are rows.
+    pub fn row(&self) -> Option<&TableRow> {
+        match &self.like {
+            Like::Row(row) => Some(row),
+            Like::Vertex(_) => None,
+        }
+    }
+
     /// Returns the span of a repeated statement.
     pub fn span(&self, other: usize) -> Span {
         let lo = self.starts[other];

@@ -131,6 +131,31 @@ fn statements_that_differ_in_more_are_taken_one_by_one() {
     }
 }
 
+/// A tree is whole, or it is empty and the limit is reported.
+#[test]
+fn a_text_that_exceeds_the_memory_has_no_tree() {
+    let rows: String = (0..40).map(|k| format!("\n0: {k};\n0: {k};\nx: {k};\nx: {k};")).collect();
+    let text = format!("exchange a {{{rows}\n}}\n");
+    let mut map = SourceMap::default();
+    let file = map.add("test.gir", text.as_str()).unwrap();
+    let whole = tree(&parse(&map, file, &Session::default(), &mut Diagnostics::default()));
+    let mut refused = 0;
+    for bytes in (0..60 * text.len() as u64).step_by(97) {
+        let (mut session, mut diagnostics) = (Session::default(), Diagnostics::default());
+        session.limits.compile_bytes = bytes;
+        let module = parse_charged(&map, file, &session, &mut diagnostics);
+        match diagnostics.iter().map(|d| d.code).collect::<Vec<_>>()[..] {
+            [] => assert_eq!(tree(&module), whole, "{bytes}"),
+            ["session::too_much_memory"] => {
+                assert!(module.items.is_empty(), "{bytes}");
+                refused += 1;
+            }
+            ref codes => panic!("{bytes}: {codes:?}"),
+        }
+    }
+    assert!(refused > 0 && refused < 60 * text.len() / 97, "{refused}");
+}
+
 #[test]
 fn an_error_is_reported_at_its_statement() {
     let runs = "vertex c(x[1]);\n vertex c(x[22]);\n vertex c(x[3]);\n";

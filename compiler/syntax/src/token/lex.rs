@@ -20,6 +20,8 @@ pub struct Lexed {
     pub runs: Vec<repeated::Run>,
     /// The number of [`Token::Numbers`].
     pub lists: usize,
+    /// Whether the text goes on behind the tokens, of which there are as many as were asked for.
+    pub is_cut: bool,
 }
 
 /// A comment with its slashes, without its line end.
@@ -51,7 +53,11 @@ fn lex_with(text: &str, base: u32, most: Option<usize>) -> Lexed {
     let mut lexer = Token::lexer(text);
     // The first token of the current statement.
     let mut first = 0;
-    while let Some(next) = lexer.next().filter(|_| most.is_none_or(|most| out.lexemes.len() < most)) {
+    while let Some(next) = lexer.next() {
+        if most.is_some_and(|most| out.lexemes.len() >= most) {
+            out.is_cut = true;
+            break;
+        }
         match next {
             Ok(Token::LineComment) => line_comment(&mut lexer, base, &mut out),
             Ok(Token::BlockComment) => block_comment(&mut lexer, base, &mut out),

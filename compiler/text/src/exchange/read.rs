@@ -135,11 +135,12 @@ impl<'a> Reader<'a> {
                 }
                 TableRow::Repeated(id) => {
                     let (all, plain) = (exprs.repeated(*id), self.values);
-                    let ast::Like::Row(like) = &all.like else { continue };
-                    let TableRow::Row { key, values, to, .. } = &**like else { continue };
                     for other in 0..all.count() {
                         self.values = plain.repeated(all, other);
-                        let read = self.row(*key, values, *to, families);
+                        let read = match all.row() {
+                            Some(TableRow::Row { key, values, to, .. }) => self.row(*key, values, *to, families),
+                            _ => Err("a row is needed here".into()),
+                        };
                         self.values = plain;
                         let alone = read.map(|first| RowFamily { first, dims: vec![] });
                         self.keep(all.span(other), alone, &mut rows, &mut spans)?;
@@ -375,19 +376,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `3`, `3..7` or `3..11 by 2`. Returns the first, the count and the step.
-    fn which(&self, e: ExprId) -> std::result::Result<(u32, u32, u32), Wrong> {
-        let v = self.values;
-        let ExprKind::Range { start, end, closed: false, by: Some(by) } = v.tree().exprs[e].kind else {
-            return v.short_span(e).map(|(first, count)| (first, count, 1));
-        };
-        let (start, end, by): (u32, u32, u32) = (v.int(start)?, v.int(end)?, v.int(by)?);
-        match end.checked_sub(start) {
-            Some(n) if n > 0 && by > 0 => Ok((start, n.div_ceil(by), by)),
-            _ => Err(format!("the range {start}..{end} by {by} is empty")),
-        }
-    }
-
     /// Reads `x[3, 64]` or `buffer(4..6)[0]`.
     fn loc(&self, e: ExprId) -> std::result::Result<Receivers, Wrong> {
         let v = self.values;
@@ -401,13 +389,13 @@ impl<'a> Reader<'a> {
         let index = index.iter().map(plain).collect::<std::result::Result<Vec<_>, _>>()?;
         match (v.call(*base), v.name(*base), &index[..]) {
             (Some((name, args)), _, &[byte]) if name == "buffer" && args.len() == 1 => {
-                let (b, count, step) = self.which(args[0])?;
+                let (b, count, step) = v.strided(args[0])?;
                 let first = Loc { tile: 0, object: Object::Buffer(b), offset: v.int(byte)? };
                 Ok(Receivers { first, count, step })
             }
             (None, Some(name), &[tile, byte]) => {
                 let var = *self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
-                let (tile, count, step) = self.which(tile)?;
+                let (tile, count, step) = v.strided(tile)?;
                 Ok(Receivers { first: Loc { tile, object: Object::Var(var), offset: v.int(byte)? }, count, step })
             }
             _ => Err("a place is `x[tile, byte]` or `buffer(k)[byte]`".into()),
