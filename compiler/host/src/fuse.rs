@@ -10,6 +10,7 @@
 use crate::error::HostError;
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelId, KernelSet, RowLines};
+use crate::plan::dependences::Window;
 use crate::plan::units::{Accesses, SetParts, StepUnit, Unit};
 use girder_codelet::elementwise::Elementwise;
 use girder_codelet::interpret::FREE_ITERATIONS;
@@ -78,34 +79,35 @@ impl<'g, 'a> Fuser<'g, 'a> {
     pub fn longest(
         &mut self,
         kernels: &mut KernelSet<'g>,
-        units: &[StepUnit],
+        window: &Window<'_>,
     ) -> Result<Option<(Vec<usize>, FusedSteps)>, HostError> {
-        let Some(first) = self.map(kernels, units[0].unit)? else { return Ok(None) };
+        let units = window.units;
+        let (at, rest) = window.split();
+        let Some(first) = self.map(kernels, units[at].unit)? else { return Ok(None) };
         let mut chain = Chain::new(&first);
-        let mut taken = vec![0];
-        let mut between: Vec<Unit> = vec![];
+        let mut taken = vec![at];
         let mut best: Option<(Chain<'g>, MemorySlots, Vec<usize>)> = None;
-        let several = matches!(units[0].unit, Unit::Vertices(part) if self.parts.parts[part].families.len() > 1);
+        let several = matches!(units[at].unit, Unit::Vertices(part) if self.parts.parts[part].families.len() > 1);
         if several {
-            let inside = |var| !self.graph.vars[var].is_persistent() && self.accesses.is_within(var, &units[..1]);
-            let memory = chain.memory_slots(inside).filter(|memory| chain.computes() && is_rows(memory));
-            best = memory.map(|memory| (chain.clone(), memory, taken.clone()));
+            best = self.memory_slots(&chain, units, &taken).map(|memory| (chain.clone(), memory, taken.clone()));
         }
-        for (at, unit) in units.iter().enumerate().skip(1) {
-            let map = self.map(kernels, unit.unit)?;
-            let moves = || between.iter().all(|other| self.accesses.are_independent(unit.unit, *other));
-            if !map.is_some_and(|map| moves() && chain.take(&map)) {
-                between.push(unit.unit);
-                continue;
+        for &at in rest {
+            let map = self.map(kernels, units[at].unit)?;
+            if map.is_some_and(|map| window.dependences.can_follow(at, &taken) && chain.take(&map)) {
+                taken.push(at);
+                let memory = self.memory_slots(&chain, units, &taken);
+                best = memory.map(|memory| (chain.clone(), memory, taken.clone())).or(best);
             }
-            taken.push(at);
-            let of_chain: Vec<StepUnit> = taken.iter().map(|&at| units[at]).collect();
-            let inside = |var| !self.graph.vars[var].is_persistent() && self.accesses.is_within(var, &of_chain);
-            let memory = chain.memory_slots(inside).filter(|memory| chain.computes() && is_rows(memory));
-            best = memory.map(|memory| (chain.clone(), memory, taken.clone())).or(best);
         }
         let Some((chain, memory, taken)) = best else { return Ok(None) };
         Ok(fused_steps(self.graph, kernels, &chain, &memory)?.map(|fused| (taken, fused)))
+    }
+
+    /// Returns what a chain of units leaves in memory, or `None` if the chain computes nothing or is not rows.
+    fn memory_slots(&self, chain: &Chain<'g>, units: &[StepUnit], taken: &[usize]) -> Option<MemorySlots> {
+        let of_chain: Vec<StepUnit> = taken.iter().map(|&at| units[at]).collect();
+        let inside = |var| !self.graph.vars[var].is_persistent() && self.accesses.is_within(var, &of_chain);
+        chain.memory_slots(inside).filter(|memory| chain.computes() && is_rows(memory))
     }
 
     /// Returns a unit as a map, or `None` if it is not a map.

@@ -2,12 +2,14 @@
 //! memory.
 //!
 //! - `families` decides how the vertices of a family access their fields.
-//! - `units` divides compute sets into what runs as one task; `sequences` groups the units of neighbouring steps.
+//! - `units` divides compute sets into what runs as one task; `sequences` groups the units of neighbouring steps, where
+//!   `dependences` lets it.
 //! - `print` shows a plan as text.
 //!
 //! Invariant: a plan depends on the graph, the layout of the variables, the counted blocks and the kernel target only.
 //! A kernel is requested for the shapes, strides and addressing with which the plan launches it.
 
+pub(crate) mod dependences;
 mod families;
 mod print;
 mod sequences;

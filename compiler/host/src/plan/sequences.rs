@@ -1,12 +1,13 @@
 //! Neighbouring supersteps, as groups of units in the order in which the host runs them.
 //!
 //! # Note: Order
-//! Units may be exchanged if neither accesses bytes of variables of which the other one writes elements. So the sums of
-//! a product are moved up to it, and maps to the chain that they continue, over the units between.
+//! Units that do not depend on one another may be exchanged ([`Dependences`]). So the sums of a product are moved up to
+//! it, and maps to the chain that they continue, over the units between.
 //!
 //! Invariant: a sequence is in one `Seq`, without another step between its supersteps, and has each of their units
 //! once.
 
+use super::dependences::{Dependences, Window};
 use super::units::{Accesses, SetParts, StepUnit, Unit};
 use crate::error::HostError;
 use crate::fuse::{FusedSteps, Fuser};
@@ -73,8 +74,8 @@ pub(super) fn sequences<'g>(
         let StepKind::Seq(steps) = &step.kind else { continue };
         let runs = steps.chunk_by(|a, b| is_superstep(*a) == is_superstep(*b));
         for steps in runs.filter(|run| is_superstep(run[0])) {
-            let units = steps.iter().flat_map(|&s| parts.of_step(graph, s)).collect();
-            let groups = groups(hosted, kernels, (parts, &accesses, products), units)?;
+            let units: Vec<StepUnit> = steps.iter().flat_map(|&s| parts.of_step(graph, s)).collect();
+            let groups = groups(hosted, kernels, (parts, &accesses, products), &units)?;
             all.push(Sequence { steps: steps.to_vec(), groups });
         }
     }
@@ -85,48 +86,47 @@ fn groups<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
     (parts, accesses, products): (&SetParts, &Accesses, &Products),
-    mut left: Vec<StepUnit>,
+    units: &[StepUnit],
 ) -> Result<Vec<UnitGroup>, HostError> {
     let mut fuser = Fuser::new(hosted, parts, accesses);
+    let mut dependences = Dependences::of(accesses, units);
+    let mut left: Vec<usize> = (0..units.len()).collect();
     let mut groups = Vec::new();
     while let Some(&first) = left.first() {
-        let window = &left[..left.len().min(1 + WINDOW)];
-        let (taken, run) = if let Some((at, found)) = with_sums(hosted, kernels, (parts, accesses, products), window)? {
-            (vec![0, at], GroupRun::Summed(found))
-        } else if let Some((taken, fused)) = fuser.longest(kernels, window)? {
-            (taken, GroupRun::Fused(fused))
-        } else {
-            (vec![0], GroupRun::Alone)
-        };
-        debug_assert_eq!(left[taken[0]], first);
-        let units = taken.iter().map(|&at| left[at]).collect();
-        taken.into_iter().rev().for_each(|at| {
-            left.remove(at);
-        });
-        groups.push(UnitGroup { units, run });
+        let window = Window { units, left: &left[..left.len().min(1 + WINDOW)], dependences: &dependences };
+        let (taken, run) =
+            if let Some((sums, found)) = with_sums(hosted, kernels, (parts, accesses, products), &window)? {
+                (vec![first, sums], GroupRun::Summed(found))
+            } else if let Some((taken, fused)) = fuser.longest(kernels, &window)? {
+                (taken, GroupRun::Fused(fused))
+            } else {
+                (vec![first], GroupRun::Alone)
+            };
+        left.retain(|at| !taken.contains(at));
+        dependences.run(&taken);
+        groups.push(UnitGroup { units: taken.iter().map(|&at| units[at]).collect(), run });
     }
     Ok(groups)
 }
 
-/// Returns the position of the unit that adds the products of the first one, and the products in blocks.
+/// Returns the unit that adds the products of the first one, and the products in blocks.
 fn with_sums<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
     (parts, accesses, (products, linked)): (&SetParts, &Accesses, &Products),
-    units: &[StepUnit],
+    window: &Window<'_>,
 ) -> Result<Option<(usize, SummedProducts)>, HostError> {
-    let Some(&first) = units.first() else { return Ok(None) };
-    let Unit::Vertices(part) = first.unit else { return Ok(None) };
+    let (first, rest) = window.split();
+    let Unit::Vertices(part) = window.units[first].unit else { return Ok(None) };
     if products[part].is_empty() == linked[part].is_empty() {
         return Ok(None);
     }
-    for (at, unit) in units.iter().enumerate().skip(1) {
-        let Unit::Vertices(sums) = unit.unit else { continue };
-        let moves = || units[1..at].iter().all(|other| accesses.are_independent(unit.unit, other.unit));
-        let is_inside = |var| accesses.is_within(var, &[first, *unit]);
+    for &at in rest {
+        let Unit::Vertices(sums) = window.units[at].unit else { continue };
+        let is_inside = |var| accesses.is_within(var, &[window.units[first], window.units[at]]);
         let families = (&parts.parts[part].families[..], &parts.parts[sums].families[..]);
         let found = summed(hosted, kernels, families, (&products[part], &linked[part]), is_inside)?;
-        if let Some(found) = found.filter(|_| moves()) {
+        if let Some(found) = found.filter(|_| window.dependences.can_follow(at, &[first])) {
             return Ok(Some((at, found)));
         }
     }

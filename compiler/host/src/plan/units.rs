@@ -134,11 +134,9 @@ impl Accesses {
         self.users[var].iter().all(|user| matches!(user, User::Unit(unit) if units.contains(unit)))
     }
 
-    /// Returns whether neither unit accesses bytes of variables of which the other one writes elements.
-    pub fn are_independent(&self, a: Unit, b: Unit) -> bool {
-        let (Some(a), Some(b)) = (self.bytes.get(&a), self.bytes.get(&b)) else { return false };
-        let meet = |x: &Range<u64>, y: &Range<u64>| x.start < y.end && y.start < x.end;
-        a.iter().all(|(x, writes)| b.iter().all(|(y, also)| !(*writes || *also) || !meet(x, y)))
+    /// Returns the bytes of the variables of a unit, and whether it writes elements of them.
+    pub fn bytes(&self, unit: Unit) -> &[(Range<u64>, bool)] {
+        self.bytes.get(&unit).map_or(&[], |bytes| bytes)
     }
 }
 
