@@ -25,7 +25,7 @@ fn begins(r: usize, len: usize) -> Vec<f32> {
 fn with_values(target: &str, replicas: usize, len: usize, rest: &str) -> Program {
     let rows: Vec<String> = (0..replicas).map(|r| format!("{:?}", begins(r, len))).collect();
     let text = format!(
-        "use collectives; const table: f32[{replicas}, {len}] = [{}]; var x: f32[{len}]; {rest}",
+        "use chains; use collectives; const table: f32[{replicas}, {len}] = [{}]; var x: f32[{len}]; {rest}",
         rows.join(", ")
     );
     Program::text(text).target(target).replicas(replicas as u32)
@@ -111,22 +111,26 @@ fn collectives_give_what_arrays_of_the_host_give() {
                      swapped <- collectives.all_to_all(x[..{rows}].reshape([{size}, {m}]){text}).flatten();"
                 ),
             };
-            // The tiles have no room for both ways of many elements.
+            // The tiles have no room for all ways of many elements.
             let short = len.min(500);
-            let relay = format!(
-                "relayed <- collectives.relayed(x[..{short}], collectives.groups_of({}));",
-                text.strip_prefix(", groups: ").unwrap_or("()")
+            let ways = format!(
+                "let lists = collectives.groups_of({});
+                 let at = collectives.position_of(lists);
+                 relayed <- chains.relayed(x[..{short}], lists, at);
+                 chunked <- chains.chunked(x[..{short}], collectives.operation(\"{op}\"), lists, at, {});",
+                text.strip_prefix(", groups: ").unwrap_or("()"),
+                1 + seed % 4
             );
             let program = format!(
                 "var sum: f32[{len}]; var onto: f32[{len}]; var all: f32[{size}, {len}]; var sent: f32[{len}];
-                 var relayed: f32[{size}, {short}];
+                 var relayed: f32[{size}, {short}]; var chunked: f32[{short}];
                  var part: f32[{}]; var swapped: f32[{}];
                  program main() {{
                      x <- table[replica_index];
                      sum <- collectives.all_reduce(x, op: \"{op}\"{text});
                      onto <- collectives.all_reduce([x], onto: [table[0]]{text})[0];
                      all <- collectives.all_gather(x{text});
-                     {relay}
+                     {ways}
                      sent <- collectives.broadcast(x, from: {}{text});
                      {parts}
                  }}",
@@ -138,7 +142,7 @@ fn collectives_give_what_arrays_of_the_host_give() {
             let values: Vec<Vec<f32>> = (0..replicas).map(|r| begins(r, len)).collect();
             let of = |name: &str, len: usize| of_each(&outcome, name, replicas, len);
             let (sum, onto, all, sent) = (of("sum", len), of("onto", len), of("all", size * len), of("sent", len));
-            let relayed = of("relayed", size * short);
+            let (relayed, chunked) = (of("relayed", size * short), of("chunked", short));
             let (part, swapped) = (of("part", m.max(1)), of("swapped", rows.max(1)));
             for list in &lists {
                 let combined = |first: Option<f32>, op: &str, i: usize| {
@@ -157,6 +161,8 @@ fn collectives_give_what_arrays_of_the_host_give() {
                     assert_eq!(onto[r], from_table, "{context}: onto");
                     let cut = all[r].chunks_exact(len).flat_map(|x| x[..short].to_vec()).collect::<Vec<_>>();
                     assert_eq!(relayed[r], cut, "{context}: relayed");
+                    let combined: Vec<f32> = (0..short).map(|i| combined(None, op, i)).collect();
+                    assert_eq!(chunked[r], combined, "{context}: chunked");
                     assert_eq!(all[r], list.iter().flat_map(|&s| values[s].clone()).collect::<Vec<_>>(), "{context}");
                     assert_eq!(sent[r], values[list[size - 1]], "{context}: broadcast");
                     if m > 0 {
@@ -253,6 +259,18 @@ fn neighbours_exchange_at_the_rate_of_their_links() {
         let taken = profile.total.exchange as f64;
         assert!((bound * 0.99..bound * 1.01).contains(&taken), "{replicas}: {taken} against {bound}");
         assert_eq!(profile.total.bytes_between, 1_600_000);
+    }
+}
+
+/// Where replicas are pairs on rungs, both sides of the machine carry the words of a large sum.
+#[test]
+fn a_large_sum_takes_less_than_its_bytes_on_one_link_group() {
+    let text = "use collectives; var x: f32[25_000_000]; program main() { x <- collectives.all_reduce(x); }";
+    for (target, replicas, most) in [("bow-pod16", 16, 0.70), ("bow-pod64", 64, 0.95)] {
+        let machine = girder_machine::builtin(target).unwrap();
+        let bound = 1e8 / machine.group_bytes_per_cycle(girder_machine::Group::Up);
+        let taken = estimate(text, target, replicas).total.cycles() as f64;
+        assert!(taken <= most * bound, "{target}: {taken} against {bound}");
     }
 }
 
@@ -441,14 +459,16 @@ fn vectors_are_gathered_in_the_faster_way() {
         for n in sizes {
             let cycles = |gathered: &str| {
                 let text = format!(
-                    "use collectives; var x: f32[{n}]; var y: f32[replicas, {n}];
-                     program main() {{ y <- collectives.{gathered}; }}"
+                    "use chains; use collectives; var x: f32[{n}]; var y: f32[replicas, {n}];
+                     program main() {{ y <- {gathered}; }}"
                 );
                 Program::text(text).target(target).replicas(replicas).estimate("main").total.cycles()
             };
-            let chosen = cycles("all_gather(x)");
-            for way in ["sent_to_all", "relayed"] {
-                let other = cycles(&format!("{way}(x, collectives.groups_of(()))"));
+            let chosen = cycles("collectives.all_gather(x)");
+            let groups = "collectives.groups_of(())";
+            let relayed = format!("chains.relayed(x, {groups}, collectives.position_of({groups}))");
+            for way in [format!("collectives.sent_to_all(x, {groups})"), relayed] {
+                let other = cycles(&way);
                 assert!(chosen as f64 <= 1.25 * other as f64, "{target}, {n} elements: {chosen}, {way} {other}");
             }
         }

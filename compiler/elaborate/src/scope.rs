@@ -179,6 +179,7 @@ impl Elaborator<'_> {
             "instruction_bytes" => Value::Int(m.exchange.instruction_bytes as i64),
             "ring" => Value::Bool(m.whole().links.topology == girder_machine::Topology::Torus),
             "link_bytes" => Value::Float(m.group_bytes_per_cycle(girder_machine::Group::Up)),
+            "rung_bytes" => Value::Float(m.group_bytes_per_cycle(girder_machine::Group::Direct)),
             "link_cycles" => Value::Int(m.links.fixed_cycles as i64),
             "link_sync" => Value::Int(whole_sync(m) as i64),
             "name" => Value::Str(m.name.as_str().into()),
@@ -289,7 +290,7 @@ impl Elaborator<'_> {
 }
 
 /// The names of `target`'s facts.
-const FACTS: [&str; 22] = [
+const FACTS: [&str; 23] = [
     "arrange_after",
     "arrange_before",
     "arrange_bytes",
@@ -307,6 +308,7 @@ const FACTS: [&str; 22] = [
     "pair_bytes",
     "receive_instructions",
     "ring",
+    "rung_bytes",
     "send_words",
     "store_bytes",
     "sync",

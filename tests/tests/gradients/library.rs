@@ -3,6 +3,31 @@
 /// Graph functions of the library without a derivative of their own, with the reason.
 pub const WITHOUT: &[(&str, &[&str])] = &[
     (
+        "chains",
+        &[
+            // Parts of the collectives.
+            "chunked",
+            "along_chain",
+            "along_ladder",
+            "relayed",
+            "relay",
+            "relay_on_chain",
+            "relay_on_ladder",
+            "relay_ladder",
+            // Static functions.
+            "is_ladder",
+            "hops",
+            "step_cycles",
+            "link_time",
+            "rung_time",
+            "chunk_time",
+            "last_steps",
+            "chunks_of",
+            "chunked_cycles",
+            "relay_cycles",
+        ],
+    ),
+    (
         "collectives",
         &[
             // With one replica they do nothing; `tests/replicas.rs` has the derivatives of those that have one.
@@ -26,10 +51,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "sent_from",
             "folded",
             "folded_senders",
-            "chained",
-            "relayed",
             "sent_to_all",
-            "relay",
             // Static functions, and the operations.
             "consecutive",
             "strided",
@@ -40,13 +62,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "multiplied",
             "lesser",
             "greater",
-            "step_cycles",
-            "link_time",
             "swap_cycles",
-            "relay_cycles",
             "parts_cycles",
-            "chunks_of",
-            "chain_cycles",
         ],
     ),
     // Static functions and the parts of others, which the derivative of the whole covers.
