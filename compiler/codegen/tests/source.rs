@@ -335,6 +335,47 @@ fn a_rarely_taken_path_has_its_own_version() {
     }
 }
 
+/// Loops over rows and windows that begin at a number from data, which the codelet does not bound.
+#[test]
+fn checks_that_all_iterations_share_precede_the_loop() {
+    // `D` is a number that only the run shows: the facts know nothing of it.
+    let loops = [
+        "for i in 0..m { y[i] = x[i + D]; }",
+        "for i in 0..m { y[i] = x[D - i]; }",
+        "for i in 0..m { y[i] = x[2 * i + D] * x[i]; }",
+        "for i in 0..m { y[i + D] = x[i]; }",
+        "for i in 0..m { x[i] = 1.0; y[i] = x[i + D]; }",
+        "for i in 0..m { if x[i] > 0.0 { y[i] = x[i + D]; } }",
+        "for i in 0..D { y[i] = x[i]; }",
+        "for i in D..m { y[i] = x[i]; }",
+        "for i in D..D { y[i] = x[i - 50]; }",
+        "y[0] = sum i in 0..m { x[i + D] };",
+        "y[0] = max i in 0..m where x[i] < 3.0 { x[i - D] };",
+        "for j in 0..r { for i in 0..c { w[j, i] = v[j + D, i] + v[j, i]; } }",
+        "for j in 0..r { for i in 0..c { w[j, i] = v[int(k[j]) + D, i]; } }",
+        "for j in 0..r { w[j, 0] = sum i in 0..c { v[D, i] }; }",
+        "for i in 0..c { w[D, i] = v[r - 1 - D, c - 1 - i]; }",
+    ];
+    let shapes: [&[u64]; 6] = [&[90], &[40], &[6, 32], &[6, 32], &[6], &[]];
+    let mut outcomes = [0, 0];
+    for body in loops {
+        for d in [-(1 << 41), -50, -1, 0, 1, 3, 5, 6, 10, 11, 39, 40, 50, 51, 89, 90, 1 << 41, i64::MAX - 3] {
+            let number = format!("(int(z) - int(z) + ({d}))");
+            let text = format!(
+                "codelet f(inout x: f32[n], inout y: f32[m], in v: f32[r, c], inout w: f32[r, c], in k: i32[r],
+                     in z: i32) {{ {} }}",
+                body.replace('D', &number)
+            );
+            outcomes[usize::from(case(&text, &shapes).check().failure.is_some())] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|&n| n > 60), "{outcomes:?}");
+    becomes_a_vector_kernel(
+        "codelet f(in x: f32[n], in z: i32, out y: f32[m]) { for i in 0..m { y[i] = x[i + int(z) - int(z)]; } }",
+        &[&[90], &[], &[67]],
+    );
+}
+
 #[test]
 fn indices_held_by_locals_are_inlined() {
     for body in [

@@ -3,6 +3,7 @@
 //! - `whole_shares` runs the shares of all workers at once;
 //! - `inline_indices` replaces locals that hold an index by the index;
 //! - `version_loops` makes a second version of a loop, without its rarely taken path;
+//! - `hoist_checks` makes a second version of a loop, without the bounds checks that a condition before it decides;
 //! - `unroll` unrolls short loops around loops that store short rows;
 //! - `interchange` distributes loops over columns, and turns those that reduce their rows into loops over rows;
 //! - `substitute` copies expressions and statements with locals replaced by expressions.
@@ -14,6 +15,7 @@ mod rewritten;
 mod whole_shares;
 mod inline_indices;
 mod version_loops;
+mod hoist_checks;
 mod unroll;
 mod interchange;
 mod substitute;
@@ -33,6 +35,7 @@ pub fn rewrite(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten>
         whole_shares::whole_shares,
         inline_indices::inline_indices,
         version_loops::version_loops,
+        hoist_checks::hoist_checks,
         unroll::unroll,
         interchange::distribute,
         interchange::interchange,

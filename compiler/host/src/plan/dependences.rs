@@ -96,8 +96,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A unit can follow a group if every earlier unit that writes what it accesses, or accesses what it writes, has
-        /// run or is in the group.
+        /// A unit can follow a group if every earlier unit that writes what it accesses, or accesses what it writes,
+        /// has run or is in the group.
         #[test]
         fn a_unit_waits_for_all_that_it_shares_written_bytes_with(
             units in prop::collection::vec(prop::collection::vec((0..12u64, 0..5u64, any::<bool>()), 0..4), 1..14),

@@ -1,10 +1,10 @@
-//! Copies of expressions and statements in which other expressions replace locals.
+//! Copies of expressions and statements in which other expressions replace locals, or other checks those of accesses.
 //!
-//! Invariant: an expression that reads no replaced local is shared, not copied. The recursion is as deep as expressions
+//! Invariant: an expression in which nothing is replaced is shared, not copied. The recursion is as deep as expressions
 //! and statements nest.
 
 use girder_ir::codelet::{Codelet, Expr, ExprKind, Index, Stmt, StmtBlock};
-use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_source::Span;
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,8 @@ pub(super) struct Substitution<'c> {
     replacements: FxHashMap<LocalId, ExprId>,
     /// New locals that copies assign instead of others.
     names: FxHashMap<LocalId, LocalId>,
+    /// New checks of accesses.
+    sites: FxHashMap<SiteId, SiteId>,
     /// The copies so far.
     done: FxHashMap<ExprId, ExprId>,
 }
@@ -22,7 +24,13 @@ impl<'c> Substitution<'c> {
     /// Replaces these locals.
     pub fn new<const N: usize>(codelet: &'c mut Codelet, replacements: [(LocalId, ExprId); N]) -> Substitution<'c> {
         let replacements = replacements.into_iter().collect();
-        Substitution { codelet, replacements, names: FxHashMap::default(), done: FxHashMap::default() }
+        let (names, sites, done) = Default::default();
+        Substitution { codelet, replacements, names, sites, done }
+    }
+
+    /// Replaces the checks of these accesses.
+    pub fn of_sites(codelet: &'c mut Codelet, sites: FxHashMap<SiteId, SiteId>) -> Substitution<'c> {
+        Substitution { sites, ..Substitution::new(codelet, []) }
     }
 
     /// Replaces one more local.
@@ -46,6 +54,10 @@ impl<'c> Substitution<'c> {
         self.names.get(&local).copied().unwrap_or(local)
     }
 
+    fn site(&self, site: SiteId) -> SiteId {
+        self.sites.get(&site).copied().unwrap_or(site)
+    }
+
     /// Copies an expression.
     pub fn expr(&mut self, e: ExprId) -> ExprId {
         if let ExprKind::Local(local) = self.codelet.exprs[e].kind {
@@ -61,6 +73,11 @@ impl<'c> Substitution<'c> {
             changed |= new != x;
             new
         });
+        if let ExprKind::Load { site, .. } = &mut expr.kind {
+            let new = self.site(*site);
+            changed |= new != *site;
+            *site = new;
+        }
         let new = if changed { self.codelet.exprs.push(expr) } else { e };
         self.done.insert(e, new);
         new
@@ -105,7 +122,7 @@ impl<'c> Substitution<'c> {
             Stmt::Set { local, value } => Stmt::Set { local: self.name(*local), value: self.expr(*value) },
             Stmt::Store { field, index, value, site } => {
                 let (index, value) = (self.index(index), self.expr(*value));
-                Stmt::Store { field: *field, index, value, site: *site }
+                Stmt::Store { field: *field, index, value, site: self.site(*site) }
             }
             Stmt::StoreLocal { local, index, value, site } => {
                 let (index, value) = (self.index(index), self.expr(*value));
