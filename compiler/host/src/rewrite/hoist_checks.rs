@@ -18,12 +18,12 @@
 //! is outside, and no bound that it compares has overflowed.
 
 use super::Rewritten;
-use super::substitute::Substitution;
+use super::substitute::{Substitution, replaced};
 use cranelift_entity::EntitySet;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::trips;
 use girder_codelet::kernel::{KernelSpec, KernelTarget};
-use girder_ir::codelet::{BinaryOp, Check, Codelet, Expr, ExprKind, Index, Site, Stmt, StmtBlock};
+use girder_ir::codelet::{BinaryOp, Check, Codelet, Expr, ExprKind, Index, Site, Stmt};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
@@ -47,9 +47,10 @@ pub(super) fn hoist_checks(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rew
     }
     let folded = fold(spec.codelet, spec.sizes);
     let (codelet, proven) = (spec.codelet.clone(), spec.proven.clone());
-    let mut rewrite = Rewrite { spec, folded, codelet, proven, changed: false };
-    rewrite.codelet.body = rewrite.block(&spec.codelet.body);
-    rewrite.changed.then_some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
+    let mut rewrite = Rewrite { spec, folded, codelet, proven };
+    let body = replaced(&spec.codelet.body, &mut |stmt| rewrite.both(stmt).map(|both| vec![both]))?;
+    rewrite.codelet.body = body;
+    Some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
 }
 
 /// Returns whether a statement consists of assignments, stores, conditions, loops and reductions.
@@ -72,29 +73,9 @@ struct Rewrite<'a> {
     folded: Folded,
     codelet: Codelet,
     proven: EntitySet<SiteId>,
-    changed: bool,
 }
 
 impl Rewrite<'_> {
-    fn block(&mut self, block: &StmtBlock) -> StmtBlock {
-        block.iter().map(|stmt| self.stmt(stmt)).collect()
-    }
-
-    fn stmt(&mut self, stmt: &Stmt) -> Stmt {
-        if let Some(both) = self.both(stmt) {
-            self.changed = true;
-            return both;
-        }
-        let mut stmt = stmt.clone();
-        match &mut stmt {
-            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => *body = self.block(body),
-            Stmt::While { body, .. } => *body = self.block(body),
-            Stmt::If { then, els, .. } => (*then, *els) = (self.block(then), self.block(els)),
-            _ => {}
-        }
-        stmt
-    }
-
     /// Returns both versions of a loop or reduction, or `None` if some check cannot be moved, or there is none.
     fn both(&mut self, stmt: &Stmt) -> Option<Stmt> {
         let trips = |lo: ExprId, hi: ExprId| Some(trips(self.folded[lo]? as i64, self.folded[hi]? as i64, 1));

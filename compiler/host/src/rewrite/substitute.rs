@@ -142,6 +142,29 @@ impl<'c> Substitution<'c> {
     }
 }
 
+/// Returns a block in which other statements replace those for which `by` returns some, or `None` if there are none.
+/// What is replaced is not searched.
+pub(super) fn replaced(block: &StmtBlock, by: &mut dyn FnMut(&Stmt) -> Option<StmtBlock>) -> Option<StmtBlock> {
+    let mut changed = false;
+    let mut out = StmtBlock::new();
+    for stmt in block {
+        if let Some(new) = by(stmt) {
+            changed = true;
+            out.extend(new);
+            continue;
+        }
+        let mut stmt = stmt.clone();
+        for inner in stmt.blocks_mut() {
+            if let Some(new) = replaced(inner, by) {
+                changed = true;
+                *inner = new;
+            }
+        }
+        out.push(stmt);
+    }
+    changed.then_some(out)
+}
+
 /// Returns a label greater than all others.
 pub(super) fn next_label(block: &StmtBlock) -> u32 {
     let above = |stmt: &Stmt| match stmt {

@@ -16,7 +16,7 @@
 //! reads nothing that the loop stores or carries from iteration to iteration, and sets no local that is read elsewhere.
 
 use super::Rewritten;
-use super::substitute::Substitution;
+use super::substitute::{Substitution, replaced};
 use cranelift_entity::EntitySet;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::trips;
@@ -42,10 +42,10 @@ pub(super) fn version_loops(spec: &KernelSpec<'_>, target: KernelTarget) -> Opti
         folded: fold(spec.codelet, spec.sizes),
         codelet: spec.codelet.clone(),
         proven: spec.proven.clone(),
-        changed: false,
     };
-    rewrite.codelet.body = rewrite.block(&spec.codelet.body);
-    rewrite.changed.then_some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
+    let body = replaced(&spec.codelet.body, &mut |stmt| rewrite.both(stmt))?;
+    rewrite.codelet.body = body;
+    Some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
 }
 
 /// Returns whether some loop has an early exit in its body.
@@ -94,30 +94,9 @@ struct Rewrite<'a> {
     folded: Folded,
     codelet: Codelet,
     proven: EntitySet<SiteId>,
-    changed: bool,
 }
 
 impl Rewrite<'_> {
-    fn block(&mut self, block: &StmtBlock) -> StmtBlock {
-        block.iter().flat_map(|stmt| self.stmt(stmt)).collect()
-    }
-
-    fn stmt(&mut self, stmt: &Stmt) -> StmtBlock {
-        if let Some(both) = self.both(stmt) {
-            self.changed = true;
-            return both;
-        }
-        vec![match stmt {
-            Stmt::For { var, lo, hi, step, label, body, site } => {
-                let body = self.block(body);
-                Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }
-            }
-            Stmt::If { cond, then, els } => Stmt::If { cond: *cond, then: self.block(then), els: self.block(els) },
-            Stmt::Labelled { label, body } => Stmt::Labelled { label: *label, body: self.block(body) },
-            other => other.clone(),
-        }]
-    }
-
     /// Returns both versions of a loop, or `None` if it has no early exit.
     fn both(&mut self, stmt: &Stmt) -> Option<StmtBlock> {
         let Stmt::For { var, lo, hi, step: 1, body, .. } = stmt else { return None };
