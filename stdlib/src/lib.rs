@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 29] = [
+const MODULES: [(&str, &str); 30] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -28,6 +28,7 @@ const MODULES: [(&str, &str); 29] = [
     ("updates", include_str!("../updates.gir")),
     ("clipping", include_str!("../clipping.gir")),
     ("schedules", include_str!("../schedules.gir")),
+    ("stages", include_str!("../stages.gir")),
     ("chains", include_str!("../chains.gir")),
     ("collectives", include_str!("../collectives.gir")),
 ];

@@ -4,6 +4,9 @@ use girder::{AnyStage, Stage};
 use girder_ir::graph::Graph;
 use girder_tests::{MODES, Outcome, Program};
 
+#[path = "pipelines/stages.rs"]
+mod stages;
+
 #[path = "pipelines/random.rs"]
 mod random;
 

@@ -2,6 +2,8 @@
 
 /// Graph functions of the library without a derivative of their own, with the reason.
 pub const WITHOUT: &[(&str, &[&str])] = &[
+    // Static functions of lists.
+    ("stages", &["stages", "firsts", "split"]),
     (
         "chains",
         &[
