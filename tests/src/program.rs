@@ -3,7 +3,7 @@
 use crate::files;
 use crate::outcome::{Outcome, Recorder};
 use girder::{After, AnyStage, Arguments, Array, Compilation, Head, Options, Stage, arrays, show};
-use girder_engine::{Engine, Executable, Mode};
+use girder_engine::{Engine, EngineError, Executable, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
 use girder_machine::Machine;
@@ -259,33 +259,56 @@ impl Program {
         outcome
     }
 
+    /// Interprets the graph after a pass, before it is placed: results do not depend on what follows.
+    pub fn interpret(&self, to: impl Into<After>) -> Result<Outcome, Failure> {
+        let (mut compilation, root) = self.open();
+        let done = compilation.stage(root, to);
+        let Compilation { diagnostics, map, options, .. } = compilation;
+        let Ok(stage) = done else { return Err(Failure { diagnostics, map }) };
+        let AnyStage::Graph(graph) = stage else { panic!("the stage is not a graph") };
+        let engine = Engine::interpret(&graph, self.machine.chip.workers, &options.session);
+        Ok(ran(&graph, engine, entry(&graph), &self.streams))
+    }
+
     /// Checks an outcome against that of the graph before all passes, in mode `interpret`.
     ///
     /// # Panics
     /// If they differ.
     pub fn agrees_with_elaborated(&self, outcome: &Outcome) {
-        let (mut compilation, root) = self.open();
-        let Ok(AnyStage::Graph(graph)) = compilation.stage(root, After::ELABORATE) else {
-            panic!("{} does not elaborate", self.path)
-        };
-        let session = &compilation.options.session;
-        let engine = Engine::interpret(&graph, self.machine.chip.workers, session);
-        let Ok(mut engine) = engine else { return };
-        let mut recorder = Recorder::new(&graph, &self.streams);
-        let failed = engine.run(entry(&graph), &mut recorder).err();
-        let mut before = recorder.outcome;
-        assert_eq!(failed.is_some(), outcome.failure.is_some(), "{}: passes change a failure: {failed:?}", self.path);
+        let Ok(before) = self.interpret(After::ELABORATE) else { panic!("{} does not elaborate", self.path) };
+        assert_eq!(before.failure.is_some(), outcome.failure.is_some(), "{}: passes change a failure", self.path);
         assert_eq!(before.prints, outcome.prints, "{}: passes change what is printed", self.path);
         assert_eq!(before.packets, outcome.packets, "{}: passes change what is sent", self.path);
-        if failed.is_none() {
+        for (name, array) in &before.variables {
+            assert_eq!(array, outcome.array(name), "{}: passes change `{name}`", self.path);
+        }
+    }
+}
+
+/// Runs a program of a graph. Without a failure, the outcome has the variables that stay.
+fn ran(
+    graph: &Graph,
+    engine: Result<Engine<'_>, EngineError>,
+    program: ProgramId,
+    streams: &[(String, Array)],
+) -> Outcome {
+    let mut engine = match engine {
+        Ok(engine) => engine,
+        Err(e) => return Outcome::failed(e.diagnostic()),
+    };
+    let mut recorder = Recorder::new(graph, streams);
+    let failed = engine.run(program, &mut recorder).err();
+    let mut outcome = recorder.outcome;
+    match failed {
+        Some(e) => outcome.failure = Some(e.diagnostic()),
+        None => {
             for (id, var) in graph.vars.iter().filter(|(_, v)| v.is_persistent()) {
-                before.keep(var, engine.get(id).unwrap_or_else(|e| panic!("{}: {e}", var.name)));
-            }
-            for (name, array) in &before.variables {
-                assert_eq!(array, outcome.array(name), "{}: passes change `{name}`", self.path);
+                let bytes = engine.get(id).unwrap_or_else(|e| panic!("{}: {e}", var.name));
+                outcome.keep(var, bytes);
             }
         }
     }
+    outcome
 }
 
 impl Compiled {
@@ -309,24 +332,8 @@ impl Compiled {
     }
 
     fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
-        let graph = self.graph();
-        let mut engine = match Engine::load(&self.executable, mode, threads, &self.session) {
-            Ok(engine) => engine,
-            Err(e) => return Outcome::failed(e.diagnostic()),
-        };
-        let mut recorder = Recorder::new(graph, &self.streams);
-        let failed = engine.run(program, &mut recorder).err();
-        let mut outcome = recorder.outcome;
-        match failed {
-            Some(e) => outcome.failure = Some(e.diagnostic()),
-            None => {
-                for (id, var) in graph.vars.iter().filter(|(_, v)| v.is_persistent()) {
-                    let bytes = engine.get(id).unwrap_or_else(|e| panic!("{}: {e}", var.name));
-                    outcome.keep(var, bytes);
-                }
-            }
-        }
-        outcome
+        let engine = Engine::load(&self.executable, mode, threads, &self.session);
+        ran(self.graph(), engine, program, &self.streams)
     }
 
     /// Runs it in all modes on one to three threads.

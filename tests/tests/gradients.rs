@@ -17,7 +17,7 @@ mod models;
 #[path = "gradients/random.rs"]
 mod random;
 
-use girder_engine::Mode;
+use girder::Stage;
 use girder_source::par_map_slice;
 use girder_tests::{Failure, Outcome, Program, files};
 use std::fmt::Write;
@@ -114,8 +114,7 @@ fn printed(outcome: &Outcome, label: &str) -> f64 {
 
 /// Runs a program of [`program`] and compares.
 fn compared(text: &str, bound: f64) -> Result<Result<(), String>, Box<Failure>> {
-    let compiled = Program::text(text).over_memory().try_compile(&[Mode::Interpret]).map_err(Box::new)?;
-    let outcome = compiled.run(Mode::Interpret, 1);
+    let outcome = Program::text(text).interpret(Stage::Graph).map_err(Box::new)?;
     let (dot, difference) = (printed(&outcome, "dot"), printed(&outcome, "difference"));
     let error = (dot - difference).abs() / difference.abs().max(1.0);
     let message = || format!("⟨g, v⟩ is {dot}, the difference {difference}\n{text}");
