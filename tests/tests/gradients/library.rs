@@ -18,6 +18,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "relay_ladder",
             // Static functions.
             "is_ladder",
+            "rungs_of",
             "hops",
             "step_cycles",
             "link_time",
