@@ -335,6 +335,17 @@ fn a_rarely_taken_path_has_its_own_version() {
     }
 }
 
+/// An index that names sums of sums of itself would have a million million operands.
+#[test]
+fn indices_of_indices_stay_small() {
+    let names: String = (1..40).map(|k| format!("let k{k} = k{} + k{};", k - 1, k - 1)).collect();
+    let text = format!(
+        "codelet f(in x: f32[n], in d: i32, inout y: f32[m]) {{
+            for i in 0..m {{ let k0 = i; {names} y[i] = x[k39 + int(d) - int(d)]; }} }}"
+    );
+    assert!(case(&text, &[&[90], &[], &[40]]).check().failure.is_some());
+}
+
 /// Loops over rows and windows that begin at a number from data, which the codelet does not bound.
 #[test]
 fn checks_that_all_iterations_share_precede_the_loop() {

@@ -20,13 +20,16 @@ use girder_ir::types::ElemType;
 
 /// Operands of the largest index that is inlined.
 const SMALL: u64 = 8;
+/// Operands of the largest one with those of the indices that it reads: sums of sums would double without end.
+const LARGEST: u64 = 64;
 
 /// Returns the codelet without the locals that hold an index of a loop, or `None` if there are none.
 pub(super) fn inline_indices(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
     let mut sets = SecondaryMap::new();
     count_sets(&spec.codelet.body, &mut sets);
     let reads = reads(spec.codelet, &spec.codelet.body);
-    let mut find = Find { codelet: spec.codelet, sets, reads, indices: EntitySet::new(), found: Vec::new() };
+    let wholes = SecondaryMap::with_default(1);
+    let mut find = Find { codelet: spec.codelet, sets, reads, indices: EntitySet::new(), found: vec![], wholes };
     find.block(&spec.codelet.body, None);
     if find.found.is_empty() {
         return None;
@@ -56,6 +59,8 @@ struct Find<'a> {
     indices: EntitySet<LocalId>,
     /// Each local with its index, in the order of the text.
     found: Vec<(LocalId, ExprId)>,
+    /// The operands of these indices, with those of the indices that they read.
+    wholes: SecondaryMap<LocalId, u64>,
 }
 
 impl Find<'_> {
@@ -66,7 +71,10 @@ impl Find<'_> {
                 Stmt::Set { local, value } => {
                     let is_index = self.codelet.locals[*local].ty == ElemType::I64 && self.sets[*local] == 1;
                     let stays = around.is_some_and(|inside| inside[*local] == self.reads[*local]);
-                    if is_index && stays && self.size(*value).is_some_and(|size| size <= SMALL) {
+                    let size = self.size(*value).filter(|&size| is_index && stays && size <= SMALL);
+                    let whole = size.map(|_| self.whole(*value)).filter(|&whole| whole <= LARGEST);
+                    if let Some(whole) = whole {
+                        self.wholes[*local] = whole;
                         self.indices.insert(*local);
                         self.found.push((*local, *value));
                     }
@@ -100,6 +108,14 @@ impl Find<'_> {
         let index = plain && expr.ty == ElemType::I64;
         let size = |n: u64, &x: &ExprId| Some(n.saturating_add(self.size(x)?));
         expr.kind.operands().iter().try_fold(1, size).filter(|_| index)
+    }
+
+    /// Returns the operands of an index in which indices replace locals.
+    fn whole(&self, e: ExprId) -> u64 {
+        match self.codelet.exprs[e].kind {
+            ExprKind::Local(local) => self.wholes[local],
+            ref kind => kind.operands().iter().fold(1, |n, &x| n.saturating_add(self.whole(x))),
+        }
     }
 }
 
