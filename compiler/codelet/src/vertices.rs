@@ -11,10 +11,14 @@ use girder_ir::types::Scalar;
 
 /// Returns the sizes of a family's vertices; `None` if it has no vertex.
 pub fn bind_family(graph: &Graph, family: &Family) -> Result<Option<Sizes>, SizeMismatch> {
+    bind_vertices(&graph.codelets[family.codelet], family)
+}
+
+/// Works like [`bind_family`] for vertices of a codelet that is not in the graph yet.
+pub fn bind_vertices(codelet: &Codelet, family: &Family) -> Result<Option<Sizes>, SizeMismatch> {
     if family.domain.count() == 0 {
         return Ok(None);
     }
-    let codelet = &graph.codelets[family.codelet];
     let mut shapes = vec![Shape::new(); codelet.fields.len()];
     for field in &family.fields {
         shapes[field.field.index()] = field.shape();

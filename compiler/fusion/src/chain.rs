@@ -68,14 +68,23 @@ impl<'g> Chain<'g> {
 
     /// Appends a map over the same iterations that shares an element with the others; returns whether it was appended.
     pub fn take(&mut self, map: &Map<'g>) -> bool {
+        self.append_if(map, |own, other| other.accesses.iter().any(|a| own.accesses.iter().any(|b| is_same(a, b))))
+    }
+
+    /// Appends a map over the same iterations; returns whether it was appended.
+    pub fn append(&mut self, map: &Map<'g>) -> bool {
+        self.append_if(map, |_, _| true)
+    }
+
+    fn append_if(&mut self, map: &Map<'g>, fits: impl Fn(&IterationSpace, &IterationSpace) -> bool) -> bool {
         let size: usize = self.maps.iter().map(|m| m.size).sum();
-        let fits = self.maps.len() < MOST_MAPS && size + map.size <= MOST_EXPRESSIONS;
-        if !fits || self.space.len() != map.space.len() {
+        let is_small = self.maps.len() < MOST_MAPS && size + map.size <= MOST_EXPRESSIONS;
+        if !is_small || self.space.len() != map.space.len() {
             return false;
         }
         let (own, other) = (self.space.cut_at(&map.space.products()), map.space.cut_at(&self.space.products()));
         let (Some(own), Some(other)) = (own, other) else { return false };
-        if !other.accesses.iter().any(|a| own.accesses.iter().any(|b| is_same(a, b))) {
+        if !fits(&own, &other) {
             return false;
         }
         self.slots.iter_mut().zip(&own.accesses).for_each(|(slot, access)| slot.access = access.clone());

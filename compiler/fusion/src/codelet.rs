@@ -3,6 +3,10 @@
 //! Invariant: the codelet cannot fail: its loops are as long as its fields, and its body comes from codelets whose
 //! checks are proven.
 
+mod around;
+
+pub use around::codelet_around;
+
 use crate::chain::{Chain, MemorySlots};
 use crate::map::{Applied, Function};
 use crate::signature::{FunctionSignature, FusedField, FusedSignature, LoopLength};
@@ -16,6 +20,7 @@ use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
+use smol_str::{SmolStr, format_smolstr};
 
 /// Returns the signature of a chain for some loops. `along` has the loops along which each slot in memory moves.
 pub fn signature(
@@ -42,11 +47,12 @@ pub fn signature(
         maps: chain.maps.iter().map(|m| function(&m.function)).zip(chain.at.iter().cloned()).collect(),
         fields: in_memory.zip(&memory.space.accesses).zip(along).map(field).collect(),
         loops,
+        around: None,
     }
 }
 
-/// Builds the codelet for a signature. Its edge fields are the slots in memory, in order; its constants are those of
-/// the maps, in order.
+/// Builds the codelet for a signature without an access. Its edge fields are the slots in memory, in order; its
+/// constants are those of the maps, in order.
 pub fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
     let mut fuser = Fuser::new(signature, chain.slots.len());
     for (map, slots) in chain.maps.iter().zip(&chain.at) {
@@ -56,6 +62,24 @@ pub fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Code
         }
     }
     fuser.finish(signature)
+}
+
+/// Returns the direction of a field.
+fn dir(fused: &FusedField) -> Dir {
+    match (fused.loads, fused.stores) {
+        (true, true) => Dir::InOut,
+        (false, true) => Dir::Out,
+        (_, false) => Dir::In,
+    }
+}
+
+/// Returns a name for the next field that no field or size has.
+fn unused(codelet: &Codelet, letter: &str) -> SmolStr {
+    let is_taken = |name: &SmolStr| {
+        codelet.fields.values().any(|f| f.name == *name) || codelet.sizes.values().any(|size| size == name)
+    };
+    let mut names = (codelet.fields.len()..).map(|n| format_smolstr!("{letter}{n}"));
+    names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 /// A fused codelet under construction.
@@ -100,11 +124,6 @@ impl Fuser {
         }
         let mut fields = vec![None; slots];
         for fused in &signature.fields {
-            let dir = match (fused.loads, fused.stores) {
-                (true, true) => Dir::InOut,
-                (false, true) => Dir::Out,
-                (_, false) => Dir::In,
-            };
             // A size is declared by the first field that has it.
             let dim = |&k: &usize| match signature.loops[k] {
                 LoopLength::Fixed(n) => *loops[k].1.get_or_insert(DimDecl::Fixed(n)),
@@ -114,7 +133,7 @@ impl Fuser {
             };
             let dims = fused.along.iter().map(dim).collect();
             let name = format!("x{}", codelet.fields.len()).into();
-            let field = codelet.fields.push(FieldDecl { name, dir, ty: fused.ty, dims, align: 1, span });
+            let field = codelet.fields.push(FieldDecl { name, dir: dir(fused), ty: fused.ty, dims, align: 1, span });
             fields[fused.slot] = Some((field, fused.along.clone()));
         }
         let length = |(k, (index, dim)): (usize, (LocalId, Option<DimDecl>))| match (dim, signature.loops[k]) {
@@ -184,7 +203,7 @@ impl Fuser {
         let (consts, locals, sites) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
         let mut names = Names { from, applied, slots, consts, locals, sites };
         for (field, value) in &applied.consts {
-            let name = format!("c{}", self.codelet.fields.len()).into();
+            let name = unused(&self.codelet, "c");
             let decl =
                 FieldDecl { name, dir: Dir::Const, ty: value.ty, dims: SmallVec::new(), align: 1, span: self.span };
             names.consts[*field] = Some(self.codelet.fields.push(decl));
@@ -255,14 +274,19 @@ impl Fuser {
         *names.sites[site].get_or_insert_with(|| self.codelet.sites.push(names.from.sites[site].clone()))
     }
 
-    /// Adds the loop around the body and the stores.
-    fn finish(mut self, signature: &FusedSignature) -> Codelet {
+    /// Appends the stores.
+    fn stores(&mut self, signature: &FusedSignature) {
         for fused in signature.fields.iter().filter(|f| f.stores) {
             let local = self.values[fused.slot].expect("a slot that is stored was written");
             let (field, index, site) = self.element(fused.slot);
             let value = self.expr(fused.ty, ExprKind::Local(local));
             self.body.push(Stmt::Store { field, index, value, site });
         }
+    }
+
+    /// Adds the loop around the body and the stores.
+    fn finish(mut self, signature: &FusedSignature) -> Codelet {
+        self.stores(signature);
         let mut body = std::mem::take(&mut self.body);
         for (k, (index, dim)) in std::mem::take(&mut self.loops).into_iter().enumerate().rev() {
             let lo = self.int(0);

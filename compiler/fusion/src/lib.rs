@@ -3,6 +3,7 @@
 //! - [`space`] and [`map`] describe a step as a function of the elements at each iteration of a box, whatever its
 //!   vertices are; `girder_codelet::elementwise` recognises the codelets.
 //! - [`chain`] decides which maps may run as one, and which elements are then in memory (see the note on fused maps).
+//! - [`access`] finds the accesses of other codelets around which maps may run.
 //! - [`codelet`] builds the codelet; [`signature`] is its key.
 //! - [`mod@print`] writes the text of a codelet that has no source; [`items`] keeps codelets and their texts in the
 //!   order of reading.
@@ -13,6 +14,7 @@
 //!
 //! Invariant: nothing here depends on a machine or on the host.
 
+pub mod access;
 pub mod chain;
 pub mod codelet;
 pub mod items;

@@ -15,6 +15,21 @@ pub struct FusedSignature {
     pub fields: Vec<FusedField>,
     /// The loops, outermost first.
     pub loops: SmallVec<[LoopLength; 3]>,
+    /// The access around which the maps run; `None` if they run alone.
+    pub around: Option<AroundAccess>,
+}
+
+/// An access of a codelet around which maps run.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AroundAccess {
+    /// The codelet.
+    pub spec: SpecId,
+    /// The field that it accesses.
+    pub field: FieldId,
+    /// The slot of the field's elements.
+    pub slot: usize,
+    /// Whether the field stays.
+    pub keeps: bool,
 }
 
 /// The trip count of a loop.

@@ -32,6 +32,17 @@ pub struct IterationSpace {
     pub accesses: Vec<Access>,
 }
 
+/// Iterations along an extent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtentPart {
+    /// The extent.
+    pub extent: usize,
+    /// The number of iterations.
+    pub n: u64,
+    /// The distance from one to the next.
+    pub unit: u64,
+}
+
 impl Access {
     /// Returns the byte range around all its elements.
     pub fn hull(&self, extents: &[u64]) -> std::ops::Range<i64> {
@@ -40,6 +51,49 @@ impl Access {
         let lo = reaches().map(|r| r.min(0)).fold(self.start, i64::saturating_add);
         let hi = reaches().map(|r| r.max(0)).fold(self.start, i64::saturating_add);
         lo..hi.saturating_add(i64::from(self.ty.bytes()))
+    }
+
+    /// Returns the index of the iteration that accesses the element at a byte, if its extents are in the order of
+    /// addresses.
+    pub fn index_of(&self, byte: i64) -> Option<Vec<u64>> {
+        let mut rest = byte - self.start;
+        let mut index = vec![];
+        for &stride in &self.strides {
+            index.push(u64::try_from(rest.checked_div(stride)?).ok()?);
+            rest %= stride;
+        }
+        (rest == 0).then_some(index)
+    }
+
+    /// Returns the extents along which `n` elements at a distance of `stride` bytes are, the innermost first. The
+    /// extents are in the order of addresses.
+    pub fn parts_along(&self, extents: &[u64], n: u64, stride: i64) -> Option<SmallVec<[ExtentPart; 2]>> {
+        let mut parts = SmallVec::new();
+        let (mut left, mut stride) = (n, stride);
+        for k in (0..extents.len()).rev() {
+            let outward = if k == 0 { i64::MAX } else { self.strides[k - 1] };
+            if stride < self.strides[k] || stride >= outward {
+                continue;
+            }
+            if stride % self.strides[k] != 0 {
+                return None;
+            }
+            let unit = (stride / self.strides[k]) as u64;
+            let here = (extents[k] / unit).max(1);
+            if left <= here || k == 0 {
+                parts.push(ExtentPart { extent: k, n: left, unit });
+                return Some(parts);
+            }
+            let follows = outward == self.strides[k] * extents[k] as i64;
+            if !extents[k].is_multiple_of(unit) || !left.is_multiple_of(here) || !follows {
+                return None;
+            }
+            if here > 1 {
+                parts.push(ExtentPart { extent: k, n: here, unit });
+            }
+            (left, stride) = (left / here, outward);
+        }
+        None
     }
 
     /// Returns whether no two iterations share a byte: each stride, from the least on, exceeds the span of the smaller

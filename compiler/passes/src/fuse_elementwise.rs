@@ -14,6 +14,8 @@
 //! Invariant: every element that another step reads has the value that the separate steps would give it. A step that
 //! breaks the race rule, or that may fail, is left as it is.
 
+mod around;
+mod beside;
 mod bodies;
 mod choice;
 mod cut;
@@ -28,8 +30,9 @@ use crate::steps::sequences;
 use bodies::Bodies;
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codelet::cost::{Cost, TileCosts, check, cost_of};
+use girder_fusion::access::ElementAccess;
 use girder_fusion::chain::{Chain, MemorySlots};
-use girder_fusion::codelet::codelet;
+use girder_fusion::codelet::{codelet, codelet_around};
 use girder_fusion::map::{AddressedGraph, Function, Map};
 use girder_fusion::signature::FusedSignature;
 use girder_ir::codelet::Codelet;
@@ -40,6 +43,7 @@ use girder_ir::program::StepKind;
 use girder_machine::Machine;
 use girder_source::Result;
 use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
 use sequence::Sequence;
 use smol_str::{SmolStr, format_smolstr};
 use writers::{Writers, writes};
@@ -105,6 +109,18 @@ struct FusedStep {
     families: Vec<Family>,
 }
 
+/// Returns a codelet of a graph, or one that the pass has made.
+fn codelet_of<'a>(
+    graph: &'a Graph,
+    made: &'a IndexMap<FusedSignature, Option<MadeCodelet>>,
+    made_at: &[usize],
+    id: SpecId,
+) -> &'a Codelet {
+    let new = id.index().checked_sub(graph.codelets.len());
+    let made = new.and_then(|n| made.get_index(made_at[n])).and_then(|m| m.1.as_ref());
+    made.map_or_else(|| &graph.codelets[id], |made| &made.codelet)
+}
+
 /// New codelets with their texts.
 type MadeItems = Vec<(Codelet, CodeletItem)>;
 
@@ -141,6 +157,12 @@ struct Fuser<'g> {
     made: IndexMap<FusedSignature, Option<MadeCodelet>>,
     /// The position in `made` of each new codelet.
     made_at: Vec<usize>,
+    /// The vertices of compute sets that chains have joined.
+    joined: FxHashMap<ComputeSetId, Vec<Family>>,
+    /// The steps that execute them, where they are not those of the graph.
+    joined_at: FxHashMap<StepId, ComputeSetId>,
+    /// The steps whose places fused steps take.
+    fused_at: EntitySet<StepId>,
 }
 
 impl<'g> Fuser<'g> {
@@ -166,39 +188,71 @@ impl<'g> Fuser<'g> {
             writers: Writers::of(graph),
             made: IndexMap::new(),
             made_at: vec![],
+            joined: FxHashMap::default(),
+            joined_at: FxHashMap::default(),
+            fused_at: EntitySet::new(),
         }
     }
 
     /// Returns the fused steps, and the new codelets with their items.
     fn run(mut self, cx: &mut PassContext) -> Result<(Vec<FusedStep>, MadeItems)> {
         let mut fused: Vec<FusedStep> = vec![];
-        // The steps whose places fused steps take.
-        let mut at: EntitySet<StepId> = EntitySet::new();
         for steps in sequences(self.graph) {
             cx.poll()?;
             let maps = steps.iter().map(|&step| self.map(step)).collect();
             let mut sequence = Sequence::new(self.graph, steps, maps, &cx.session.cancel);
+            fused.extend(self.prologues(&mut sequence));
             while let Some(step) = sequence.next_step() {
                 let inside = |steps: &[StepId], var: VarId| {
                     !self.graph.vars[var].is_persistent() && self.users[var].iter().all(|u| steps.contains(u))
                 };
-                match sequence.chain(inside).and_then(|chain| self.fused(chain)) {
-                    Some(step) => {
+                let candidate = sequence.chain(inside);
+                let joined = candidate.as_ref().and_then(|chain| self.epilogue(chain, &mut sequence));
+                match joined.or_else(|| candidate.and_then(|chain| self.fused(chain))) {
+                    Some(mut step) => {
                         sequence.take(&step.steps, step.at);
-                        let made = |f: &Family| self.made_at[f.codelet.index() - self.graph.codelets.len()];
-                        let made = |f: &Family| self.made.get_index(made(f)).and_then(|m| m.1.as_ref());
-                        let families = step.families.iter().filter_map(|f| Some((f, &made(f)?.codelet)));
-                        self.writers.add(families, writes);
-                        at.insert(step.at);
+                        self.note_writers(&step.families);
+                        self.fused_at.insert(step.at);
+                        // A step may have been joined by other chains before.
+                        if let Some(before) = fused.iter().position(|f| f.set == step.set) {
+                            step.steps.extend(fused.remove(before).steps);
+                        }
                         fused.push(step);
                     }
-                    None if at.contains(step) => {}
-                    None => self.writers.step(self.graph, step),
+                    None if self.fused_at.contains(step) => {}
+                    None => match self.set_of_step(step).and_then(|set| self.joined.get(&set).cloned()) {
+                        Some(families) => self.note_writers(&families),
+                        None => self.writers.step(self.graph, step),
+                    },
                 }
             }
         }
         let made = self.made.into_values().flatten().map(|made| (made.codelet, made.item)).collect();
         Ok((fused, made))
+    }
+
+    fn note_writers(&mut self, families: &[Family]) {
+        let (graph, made, made_at) = (self.graph, &self.made, &self.made_at);
+        let families = families.iter().map(|f| (f, codelet_of(graph, made, made_at, f.codelet)));
+        self.writers.add(families, writes);
+    }
+
+    /// Returns a codelet of the graph or of the pass.
+    fn codelet(&self, id: SpecId) -> &Codelet {
+        codelet_of(self.graph, &self.made, &self.made_at, id)
+    }
+
+    /// Returns the present vertices of a compute set.
+    fn families(&self, set: ComputeSetId) -> Vec<Family> {
+        let of_graph = || self.graph.sets[set].families.iter().map(|&f| self.graph.families[f].clone()).collect();
+        self.joined.get(&set).cloned().unwrap_or_else(of_graph)
+    }
+
+    fn set_of_step(&self, step: StepId) -> Option<ComputeSetId> {
+        match self.graph.steps[step].kind {
+            StepKind::Execute(set) => Some(set),
+            _ => None,
+        }
     }
 
     /// Returns a step as a map that can be cut anew, or `None` if it is none.
@@ -220,21 +274,36 @@ impl<'g> Fuser<'g> {
         map.obeys_the_race_rule().then_some(map)
     }
 
-    /// Makes the codelet of a signature, if it is new.
+    /// Makes the codelet of a chain, if it is new.
     fn make(&mut self, chain: &Chain, signature: &FusedSignature) {
-        if self.made.contains_key(signature) {
-            return;
+        if !self.made.contains_key(signature) {
+            let made = codelet(signature, self.graph, chain);
+            self.add(signature, Codelet { pipelined: true, ..made }, self.name(chain));
         }
-        let mut made = codelet(signature, self.graph, chain);
-        made.pipelined = true;
-        made.pipelined = check(&made).is_ok();
-        made.name = self.name(chain);
-        let text = girder_fusion::print::codelet_text(&made, &made.name).ok();
+    }
+
+    /// Makes the codelet of a chain around an access of another one, if it is new.
+    fn make_around(&mut self, chain: &Chain, signature: &FusedSignature, access: &ElementAccess) {
+        if let Some(around) = signature.around.as_ref().filter(|_| !self.made.contains_key(signature)) {
+            let base = self.codelet(around.spec);
+            let name = self.unused_name(&base.name);
+            let made = codelet_around(signature, base, access, self.graph, chain);
+            self.add(signature, made, name);
+        }
+    }
+
+    /// Adds a codelet under a name; it is pipelined only if a tile can run it so.
+    fn add(&mut self, signature: &FusedSignature, mut codelet: Codelet, name: SmolStr) {
+        codelet.pipelined &= check(&codelet).is_ok();
+        codelet.name = name;
+        let text = girder_fusion::print::codelet_text(&codelet, &codelet.name).ok();
         let item =
-            text.map(|printed| CodeletItem { name: made.name.clone(), text: printed.text.into(), calls: vec![] });
-        let cost = cost_of(&made, &self.costs).ok();
+            text.map(|printed| CodeletItem { name: codelet.name.clone(), text: printed.text.into(), calls: vec![] });
         let id = SpecId::new(self.graph.codelets.len() + self.made_at.len());
-        let made = item.zip(cost).map(|(item, cost)| MadeCodelet { id, codelet: made, item, cost });
+        let made = item.and_then(|item| {
+            let cost = cost_of(&codelet, &self.costs).ok()?;
+            Some(MadeCodelet { id, codelet, item, cost })
+        });
         if made.is_some() {
             self.made_at.push(self.made.len());
         }
@@ -247,7 +316,11 @@ impl<'g> Fuser<'g> {
             Function::Codelet(applied) => Some(applied.spec),
             Function::Copy(_) => None,
         });
-        let name = spec.map_or("", |spec| &self.graph.codelets[spec].name);
+        self.unused_name(spec.map_or("", |spec| &self.graph.codelets[spec].name))
+    }
+
+    /// Returns a new name for a codelet that continues one of this name.
+    fn unused_name(&self, name: &str) -> SmolStr {
         let last = name.rsplit('.').next().unwrap_or_default();
         let short = last.split("_f").next().filter(|s| !s.is_empty()).unwrap_or(last);
         let is_taken = |name: &SmolStr| {

@@ -35,7 +35,7 @@ impl Generator<'_> {
                 format!("{f}({a}, {b})")
             }
             2 if ty != "u8" => format!("abs({})", self.operation_or_leaf(ty, shape, depth)),
-            3 => self.reduction(ty),
+            3 => self.reduction(ty, shape, depth),
             _ => {
                 let ops: &[&str] = if float { &["+", "*", "-", "/"] } else { &["+", "*", "-", "&", "|", "^"] };
                 let op = self.choices.pick(ops);
@@ -49,13 +49,24 @@ impl Generator<'_> {
         if depth == 0 { self.leaf(ty, shape) } else { self.operation(ty, shape, depth - 1) }
     }
 
-    /// Makes the sum or the greatest element of a variable.
-    fn reduction(&mut self, ty: &'static str) -> String {
+    /// Makes a reduction of a variable, or of an expression with it, to one element or along an axis.
+    fn reduction(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
         let numbers = |v: &Var| v.ty == ty && !v.shape.contains(&0);
-        match self.any_var(numbers) {
-            Some(v) => format!("{}({})", self.choices.pick(&["sum", "max", "min", "product"]), v.name),
-            None => self.leaf(ty, &[]),
+        let Some(v) = self.any_var(numbers) else { return self.leaf(ty, &[]) };
+        let op = self.choices.pick(&["sum", "max_of", "min_of", "product"]);
+        let mut of = v.name.clone();
+        if self.choices.once_in(2) {
+            let with = self.choices.pick(&["+", "*", "-"]);
+            of = format!("{of} {with} {}", self.value(ty, &v.shape, depth));
         }
+        if !v.shape.is_empty() && self.choices.once_in(2) {
+            let axis = self.choices.below(v.shape.len() as u64) as usize;
+            let left: Vec<u64> = [&v.shape[..axis], &v.shape[axis + 1..]].concat();
+            if broadcasts(&left, shape) {
+                return format!("{op}({of}, axis: {axis})");
+            }
+        }
+        format!("{op}({of})")
     }
 
     /// Makes a view that broadcasts to a shape, or the first element of a variable, converted if none has the type.

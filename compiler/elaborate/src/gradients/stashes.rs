@@ -28,7 +28,7 @@ pub(super) struct Keeping<'p> {
 
 /// Where rows are.
 enum Stash {
-    Tiles(Tensor),
+    Tiles(Box<Tensor>),
     Beside(StreamId),
 }
 
@@ -74,7 +74,7 @@ impl Elaborator<'_> {
         let around = self.emission.replace_path(vec![]);
         let stash = self.temporary(&keeping.name, t.ty, &shape, keeping.span);
         self.emission.replace_path(around);
-        stash.map(Stash::Tiles)
+        stash.map(|stash| Stash::Tiles(Box::new(stash)))
     }
 
     fn stash_beside(&mut self, t: &Tensor, keeping: &Keeping<'_>) -> Result<Stash> {
@@ -92,7 +92,7 @@ impl Elaborator<'_> {
     fn put_in(&mut self, stash: &Stash, number: Tensor, t: &Tensor, span: Span) -> Result<Value> {
         match stash {
             Stash::Tiles(stash) => {
-                let put = [stash.clone(), number, t.clone()].map(|t| given(t, span));
+                let put = [Tensor::clone(stash), number, t.clone()].map(|t| given(t, span));
                 self.prelude_given("put_row", put.into(), span)
             }
             Stash::Beside(buffer) => {
@@ -107,7 +107,7 @@ impl Elaborator<'_> {
     fn row_from(&mut self, stash: &Stash, number: Tensor, span: Span) -> Result<Value> {
         match stash {
             Stash::Tiles(stash) => {
-                self.prelude_given("row", [stash.clone(), number].map(|t| given(t, span)).into(), span)
+                self.prelude_given("row", [Tensor::clone(stash), number].map(|t| given(t, span)).into(), span)
             }
             Stash::Beside(buffer) => {
                 self.seek(*buffer, &number, span)?;

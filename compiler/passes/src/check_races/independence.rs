@@ -44,6 +44,11 @@ impl Touches {
         other.of_var.into_values().flatten().for_each(|touch| self.add(touch));
     }
 
+    /// Returns whether the step writes elements of a variable.
+    pub(crate) fn writes(&self, var: VarId) -> bool {
+        self.written.binary_search(&var).is_ok()
+    }
+
     fn add(&mut self, touch: Touch) {
         let var = touch.print.var;
         if touch.written

@@ -6,56 +6,44 @@ use super::cut::{Cut, FamilyField};
 use super::families::{BoxVertices, constants, vertices};
 use super::{Candidate, FusedStep, Fuser};
 use crate::superstep::{self, Rate};
-use girder_codelet::cost::{Busy, CostInputs, MemFacts, equal_vertices};
-use girder_codelet::sizes::{Shape, bind_sizes};
+use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, cost_of, equal_vertices};
+use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
+use girder_codelet::vertices::{bind_vertices, vertex_consts};
 use girder_fusion::chain::{Chain, MemorySlots};
 use girder_fusion::map::Function;
 use girder_fusion::space::Access;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Family};
+use girder_ir::ids::{ComputeSetId, FamilyId};
 use girder_ir::program::StepKind;
+
+/// A chain in its cheapest cut.
+pub(super) struct CheapestCut {
+    /// The last compute set of the chain.
+    pub set: ComputeSetId,
+    /// Its first family.
+    pub family: FamilyId,
+    /// Whether the cut is that of the chain's own steps.
+    pub is_own: bool,
+    /// The time of the vertices on the tile that takes longest, and of the exchanges before them.
+    pub cycles: u64,
+    /// The cut whose boxes share tiles with those of this one.
+    pub like: Cut,
+    pub vertices: Vec<BoxVertices>,
+}
 
 impl<'g> Fuser<'g> {
     /// Returns a chain as one step with the cheapest of its cuts, or `None` if it stays as it is.
     pub(super) fn fused(&mut self, candidate: Candidate<'g>) -> Option<FusedStep> {
-        let Candidate { chain, memory, steps, at } = candidate;
-        let last = steps.iter().rev().find_map(|&step| match self.graph.steps[step].kind {
-            StepKind::Execute(set) => Some(set),
-            _ => None,
-        })?;
-        let like = &self.graph.families[*self.graph.sets[last].families.first()?];
-        let extents = &memory.space.extents;
-        let tiles = like.within.map_or(self.machine.chip.tiles, |w| w.count.min(self.machine.chip.tiles));
-        let workers = u64::from(self.machine.chip.workers);
-        let own = self.own_cut(&chain, &memory);
-        let mut cuts: Vec<(Cut, Cut)> = own.iter().map(|cut| (cut.clone(), cut.clone())).collect();
-        let of_writers: Vec<Option<Cut>> =
-            (0..memory.space.accesses.len()).map(|n| self.cut_of_writers(&memory, n)).collect();
-        for cut in of_writers.iter().flatten() {
-            cuts.push((cut.clone(), cut.divided(workers)));
-            cuts.push((cut.clone(), cut.clone()));
-        }
-        cuts.extend(Cut::even(extents, u64::from(tiles) * workers).map(|cut| (cut.clone(), cut)));
-        let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
-        for (n, (like, cut)) in cuts.iter().enumerate() {
-            let Some(vertices) = vertices(&chain, &memory, cut, &self.offsets) else { continue };
-            let moved =
-                of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| w.as_ref().is_some_and(|w| w != like));
-            let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
-            let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
-            let Some(time) = self.time(&chain, &vertices, cut, u64::from(tiles)) else { continue };
-            let time = time + exchange;
-            if best.as_ref().is_none_or(|b| time < b.0) {
-                best = Some((time, n, vertices));
-            }
-        }
-        let (_, n, vertices) = best?;
-        if steps.len() == 1 && own.as_ref() == Some(&cuts[n].1) {
+        let cheapest = self.cheapest(&candidate)?;
+        let Candidate { chain, steps, at, .. } = candidate;
+        if steps.len() == 1 && cheapest.is_own {
             return None;
         }
+        let (last, like) = (cheapest.set, &self.graph.families[cheapest.family]);
         let consts = constants(&chain);
         let mut families = vec![];
-        for BoxVertices { domain, fields, signature } in vertices {
+        for BoxVertices { domain, fields, signature } in cheapest.vertices {
             let made = self.made.get(&signature)?.as_ref()?;
             let names = made.codelet.fields.iter().filter(|f| f.1.dir == Dir::Const).map(|f| f.0);
             let consts = names.zip(&consts).map(|(field, &value)| (field, Const::Uniform(value))).collect();
@@ -75,9 +63,48 @@ impl<'g> Fuser<'g> {
         Some(FusedStep { steps, at, set: last, families })
     }
 
+    /// Returns the cheapest cut of a chain, or `None` if there is none.
+    pub(super) fn cheapest(&mut self, candidate: &Candidate<'g>) -> Option<CheapestCut> {
+        let Candidate { chain, memory, steps, .. } = candidate;
+        let last = steps.iter().rev().find_map(|&step| match self.graph.steps[step].kind {
+            StepKind::Execute(set) => Some(set),
+            _ => None,
+        })?;
+        let family = *self.graph.sets[last].families.first()?;
+        let within = self.graph.families[family].within;
+        let extents = &memory.space.extents;
+        let tiles = within.map_or(self.machine.chip.tiles, |w| w.count.min(self.machine.chip.tiles));
+        let workers = u64::from(self.machine.chip.workers);
+        let own = self.own_cut(chain, memory);
+        let mut cuts: Vec<(Cut, Cut)> = own.iter().map(|cut| (cut.clone(), cut.clone())).collect();
+        let of_writers: Vec<Option<Cut>> =
+            (0..memory.space.accesses.len()).map(|n| self.cut_of_writers(memory, n)).collect();
+        for cut in of_writers.iter().flatten() {
+            cuts.push((cut.clone(), cut.divided(workers)));
+            cuts.push((cut.clone(), cut.clone()));
+        }
+        cuts.extend(Cut::even(extents, u64::from(tiles) * workers).map(|cut| (cut.clone(), cut)));
+        let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
+        for (n, (like, cut)) in cuts.iter().enumerate() {
+            let Some(vertices) = vertices(chain, memory, cut, &self.offsets) else { continue };
+            let is_other = |w: &Option<Cut>| w.as_ref().is_some_and(|w| !w.has_boxes_of(like));
+            let moved = of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| is_other(w));
+            let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
+            let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
+            let Some(time) = self.time(chain, &vertices, cut, u64::from(tiles)) else { continue };
+            let time = time + exchange;
+            if best.as_ref().is_none_or(|b| time < b.0) {
+                best = Some((time, n, vertices));
+            }
+        }
+        let (cycles, n, vertices) = best?;
+        let (like, cut) = cuts.swap_remove(n);
+        Some(CheapestCut { set: last, family, is_own: own.is_some_and(|own| own == cut), cycles, like, vertices })
+    }
+
     /// Returns the cycles in which a tile gathers a number of elements of an operand. Those of a persistent variable
     /// come from where the program reads it first, and go back there.
-    fn exchange(&self, access: &Access, elements: u64) -> u64 {
+    pub(super) fn exchange(&self, access: &Access, elements: u64) -> u64 {
         let bytes = elements * u64::from(access.ty.bytes());
         let words = superstep::port_cycles(self.machine, bytes, Rate::Tile);
         let arrange = self.machine.arrange.after.cycles(bytes, 1);
@@ -103,14 +130,14 @@ impl<'g> Fuser<'g> {
     }
 
     /// Returns the boxes in which an element that a chain loads was written.
-    fn cut_of_writers(&self, memory: &MemorySlots, n: usize) -> Option<Cut> {
+    pub(super) fn cut_of_writers(&self, memory: &MemorySlots, n: usize) -> Option<Cut> {
         let slot = *in_memory(memory).get(n)?;
         let var = memory.space.accesses[n].var;
         let writers = self.writers.get(var);
         (memory.loads[slot] && !writers.is_empty()).then(|| self.cut_like(memory, n, writers)).flatten()
     }
 
-    fn cut_like(&self, memory: &MemorySlots, n: usize, fields: &[FamilyField]) -> Option<Cut> {
+    pub(super) fn cut_like(&self, memory: &MemorySlots, n: usize, fields: &[FamilyField]) -> Option<Cut> {
         let access = &memory.space.accesses[n];
         let first = self.offsets[access.var.as_u32() as usize] as i64;
         let of_var: Vec<FamilyField> =
@@ -129,17 +156,8 @@ impl<'g> Fuser<'g> {
                 *shape = field.shape();
             }
             let sizes = bind_sizes(&made.codelet, &shapes, &[]).ok()?;
-            let facts = MemFacts::granting(made.cost.wants());
-            let at = CostInputs {
-                sizes: &sizes,
-                consts: &[],
-                worker: 0,
-                workers: self.costs.workers,
-                counters: &[],
-                facts: &facts,
-            };
-            let counters = made.cost.counters(&at, cut.boxes.first().map_or(1, |b| b.iterations()));
-            longest = longest.max(match made.cost.busy(&CostInputs { counters: &counters, ..at }) {
+            let iterations = cut.boxes.first().map_or(1, |b| b.iterations());
+            longest = longest.max(match self.busy(&made.cost, &sizes, &[], iterations) {
                 Busy::One(cycles) | Busy::All(cycles) => cycles,
                 Busy::Unit { code, unit } => code.saturating_add(unit),
             });
@@ -147,9 +165,40 @@ impl<'g> Fuser<'g> {
         let groups = cut.vertices().div_ceil(cut.beside).div_ceil(tiles.max(1));
         Some(equal_vertices(groups * cut.beside, &Busy::One(longest), &self.costs))
     }
+
+    /// Returns the time of vertices that are spread evenly, or `None` if a codelet has no cost.
+    pub(super) fn families_time(&self, families: &[Family]) -> Option<u64> {
+        let tiles = families.first().and_then(|f| f.within).map_or(u32::MAX, |w| w.count);
+        let tiles = u64::from(tiles.min(self.machine.chip.tiles).max(1));
+        let (mut longest, mut vertices) = (Busy::One(0), 0);
+        let total = |busy: &Busy| match *busy {
+            Busy::One(cycles) | Busy::All(cycles) => cycles,
+            Busy::Unit { code, unit } => code.saturating_add(unit),
+        };
+        for family in families {
+            let codelet = self.codelet(family.codelet);
+            let sizes = bind_vertices(codelet, family).ok()??;
+            let consts = vertex_consts(codelet, family, 0);
+            let busy = self.busy(&cost_of(codelet, &self.costs).ok()?, &sizes, &consts, 1);
+            vertices += family.domain.count();
+            if total(&busy) > total(&longest) {
+                longest = busy;
+            }
+        }
+        Some(equal_vertices(vertices.div_ceil(tiles), &longest, &self.costs))
+    }
+
+    /// Returns the cost of a vertex, with `unknown` iterations of loops that depend on data.
+    fn busy(&self, cost: &Cost, sizes: &Sizes, consts: &[u64], unknown: u64) -> Busy {
+        let facts = MemFacts::granting(cost.wants());
+        let workers = self.costs.workers;
+        let at = CostInputs { sizes, consts, worker: 0, workers, counters: &[], facts: &facts };
+        let counters = cost.counters(&at, unknown);
+        cost.busy(&CostInputs { counters: &counters, ..at })
+    }
 }
 
 /// Returns the slots in memory, in order.
-fn in_memory(memory: &MemorySlots) -> Vec<usize> {
+pub(super) fn in_memory(memory: &MemorySlots) -> Vec<usize> {
     (0..memory.loads.len()).filter(|&n| memory.loads[n] || memory.stores[n]).collect()
 }

@@ -66,6 +66,22 @@ impl CutBox {
         self.factors.iter().flatten().filter(|f| f.across.is_none()).map(|f| f.n).product()
     }
 
+    /// Returns the number of values of the factors of each extent, the largest unit first, with neighbours joined that
+    /// both count vertices, or both count iterations.
+    fn joined_factors(&self) -> Vec<Vec<(u64, bool)>> {
+        let of_extent = |factors: &Vec<Factor>| {
+            let mut joined: Vec<(u64, bool)> = vec![];
+            for factor in factors.iter().filter(|f| f.n > 1) {
+                match joined.last_mut().filter(|last| last.1 == factor.across.is_some()) {
+                    Some(last) => last.0 *= factor.n,
+                    None => joined.push((factor.n, factor.across.is_some())),
+                }
+            }
+            joined
+        };
+        self.factors.iter().map(of_extent).collect()
+    }
+
     /// Divides each vertex into at most `most` equal ones with enough iterations; returns their number.
     fn divide(&mut self, most: u64) -> u64 {
         let rank = self.factors.iter().flatten().filter_map(|f| f.across).max().map_or(0, |r| r + 1);
@@ -90,50 +106,16 @@ impl CutBox {
         let [part] = &field.parts[..] else { return None };
         let Offset::Affine(affine) = &part.offset else { return None };
         let size = i64::from(access.ty.bytes());
-        let mut rest = affine.base.checked_mul(size)? + first_byte - access.start;
-        let mut lo = vec![0; extents.len()];
-        for (k, &stride) in access.strides.iter().enumerate() {
-            (lo[k], rest) = (u64::try_from(rest / stride).ok()?, rest % stride);
-        }
-        if rest != 0 {
-            return None;
-        }
+        let lo = access.index_of(affine.base.checked_mul(size)? + first_byte)?;
         let coef = (0..domain.0.len()).map(|k| affine.coef.get(k).copied().unwrap_or(0));
         let outer = domain.0.iter().zip(coef).enumerate().map(|(rank, (&n, c))| (n, c, Some(rank)));
         let inner = part.len.iter().zip(&part.stride).map(|(&n, &s)| (n, s, None));
         let mut factors: Vec<Vec<Factor>> = vec![vec![]; extents.len()];
         // Vertices that read the same elements are the same box.
         for (n, stride, across) in outer.chain(inner).filter(|f| f.0 > 1 && f.1 != 0) {
-            let (mut n, mut stride) = (u64::from(n), stride.checked_mul(size).filter(|&s| s > 0)?);
-            // The extents of which the values of the factor are multiples, from the innermost on.
-            for k in (0..extents.len()).rev() {
-                let outward = if k == 0 { i64::MAX } else { access.strides[k - 1] };
-                if stride < access.strides[k] || stride >= outward {
-                    continue;
-                }
-                if stride % access.strides[k] != 0 {
-                    return None;
-                }
-                let unit = (stride / access.strides[k]) as u64;
-                let here = (extents[k] / unit).max(1);
-                if n <= here || k == 0 {
-                    factors[k].push(Factor { n, unit, across });
-                    n = 1;
-                    break;
-                }
-                if !extents[k].is_multiple_of(unit)
-                    || !n.is_multiple_of(here)
-                    || outward != access.strides[k] * extents[k] as i64
-                {
-                    return None;
-                }
-                if here > 1 {
-                    factors[k].push(Factor { n: here, unit, across });
-                }
-                (n, stride) = (n / here, outward);
-            }
-            if n != 1 {
-                return None;
+            let stride = stride.checked_mul(size).filter(|&s| s > 0)?;
+            for part in access.parts_along(extents, u64::from(n), stride)? {
+                factors[part.extent].push(Factor { n: part.n, unit: part.unit, across });
             }
         }
         for (k, own) in factors.iter_mut().enumerate() {
@@ -216,6 +198,16 @@ impl Cut {
         let whole = total == extents.iter().product::<u64>() && self.boxes.len() <= MOST_BOXES;
         let disjoint = || self.boxes.iter().enumerate().all(|(i, a)| self.boxes[..i].iter().all(|b| !a.meets(b)));
         (whole && disjoint()).then_some(self)
+    }
+
+    /// Returns whether the vertices of another cut have the same iterations, in whatever order.
+    pub fn has_boxes_of(&self, other: &Cut) -> bool {
+        let all = |cut: &Cut| {
+            let mut boxes: Vec<_> = cut.boxes.iter().map(|b| (b.lo.clone(), b.joined_factors())).collect();
+            boxes.sort_unstable();
+            boxes
+        };
+        self == other || all(self) == all(other)
     }
 
     /// Returns the number of vertices.

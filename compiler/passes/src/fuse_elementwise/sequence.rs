@@ -4,6 +4,7 @@
 
 use super::Candidate;
 use crate::check_races::Touches;
+use cranelift_entity::SecondaryMap;
 use girder_fusion::chain::Chain;
 use girder_fusion::map::Map;
 use girder_ir::graph::Graph;
@@ -102,18 +103,134 @@ impl<'g, 'c> Sequence<'g, 'c> {
 
     /// Replaces steps by one of them.
     pub fn take(&mut self, steps: &[StepId], at: StepId) {
-        let first = self.at - 1;
+        let visited = self.steps[..self.at].iter().filter(|s| **s == at || !steps.contains(s)).count();
         self.steps.retain(|s| *s == at || !steps.contains(s));
-        self.maps.remove(&at);
+        self.at = visited;
+        self.join(steps, at);
+    }
+
+    /// Removes steps that have become part of another one.
+    pub fn join(&mut self, steps: &[StepId], at: StepId) {
+        self.steps.retain(|s| *s == at || !steps.contains(s));
+        steps.iter().for_each(|s| _ = self.maps.remove(s));
         // The touches of the fused step are those of all of its steps.
+        steps.iter().for_each(|&s| _ = self.touches(s));
         let mut all = steps.iter().filter_map(|s| self.touches.remove(s)?);
         let joined = all.next().map(|mut first| {
             all.for_each(|other| first.join(other));
             first
         });
         self.touches.insert(at, joined);
-        let comes_later = self.steps.get(first).is_none_or(|&s| s != at);
-        self.at = if comes_later { first } else { first + 1 };
+    }
+
+    /// Returns the steps in their present order.
+    pub fn steps(&self) -> &[StepId] {
+        &self.steps
+    }
+
+    /// Returns whether a step is a map.
+    pub fn is_map(&self, step: StepId) -> bool {
+        self.maps.contains_key(&step)
+    }
+
+    /// Returns the chain that writes a variable which only one step, behind it, reads. It writes nothing else, can be
+    /// moved to the step, and reads nothing that another map writes.
+    pub fn chain_before(
+        &mut self,
+        reader: StepId,
+        var: VarId,
+        users: &SecondaryMap<VarId, Vec<StepId>>,
+    ) -> Option<Candidate<'g>> {
+        let end = self.steps.iter().position(|&s| s == reader)?;
+        let mut wanted = var;
+        // Positions, in order.
+        let mut chosen: Vec<usize> = vec![];
+        loop {
+            let is_known = |s: &StepId| *s == reader || chosen.iter().any(|&n| self.steps[n] == *s);
+            let mut others = users[wanted].iter().filter(|s| !is_known(s));
+            let (Some(&writer), None) = (others.next(), others.next()) else { return None };
+            let at = self.steps[..end].iter().rposition(|&s| s == writer)?;
+            if end - at > WINDOW || !self.is_map(writer) || !self.moves_to(at, end, &chosen) {
+                return None;
+            }
+            chosen.insert(chosen.partition_point(|&n| n < at), at);
+            let candidate = self.candidate(&chosen, reader, users)?;
+            match self.operand_of_map(&candidate, end, users) {
+                None => return Some(candidate),
+                Some(var) if self.graph.vars[var].is_persistent() => return None,
+                Some(var) => wanted = var,
+            }
+        }
+    }
+
+    /// Returns a variable that a chain reads, and that another map of as many iterations before a position writes.
+    fn operand_of_map(
+        &mut self,
+        candidate: &Candidate<'g>,
+        end: usize,
+        users: &SecondaryMap<VarId, Vec<StepId>>,
+    ) -> Option<VarId> {
+        let Candidate { chain, memory, steps, .. } = candidate;
+        let loaded = (0..memory.loads.len()).filter(|&slot| memory.loads[slot]);
+        let mut vars = loaded.map(|slot| chain.slots[slot].access.var);
+        vars.find(|&var| {
+            let is_like = |map: &Map| map.space.len() == chain.space.len();
+            let is_other = |s: &&StepId| !steps.contains(s) && self.maps.get(s).is_some_and(is_like);
+            let others: Vec<StepId> = users[var].iter().filter(is_other).copied().collect();
+            others.into_iter().any(|s| self.steps[..end].contains(&s) && self.touches(s).is_some_and(|t| t.writes(var)))
+        })
+    }
+
+    /// Returns whether the step at a position can be moved to a later one, with some of those between.
+    fn moves_to(&mut self, from: usize, to: usize, with: &[usize]) -> bool {
+        let step = self.steps[from];
+        (from + 1..to).filter(|n| !with.contains(n)).all(|n| {
+            let other = self.steps[n];
+            let known = self.touches(step).is_some() && self.touches(other).is_some();
+            known && self.are_independent(step, other)
+        })
+    }
+
+    /// Returns the chain of the steps at some positions, which only one step reads.
+    fn candidate(
+        &self,
+        chosen: &[usize],
+        reader: StepId,
+        users: &SecondaryMap<VarId, Vec<StepId>>,
+    ) -> Option<Candidate<'g>> {
+        let steps: Vec<StepId> = chosen.iter().map(|&n| self.steps[n]).collect();
+        let reverse = self.graph.steps[reader].reverse;
+        let mut maps = steps.iter().map(|s| self.maps.get(s));
+        let mut chain = Chain::new(maps.next()??);
+        for map in maps {
+            if !chain.append(map?) {
+                return None;
+            }
+        }
+        let inside = |var: VarId| !self.graph.vars[var].is_persistent() && users[var].iter().all(|u| steps.contains(u));
+        let memory = chain.memory_slots(inside)?;
+        let agrees = steps.iter().all(|&s| self.graph.steps[s].reverse == reverse);
+        agrees.then_some(Candidate { chain, memory, steps, at: reader })
+    }
+
+    /// Returns the step that writes a variable before a chain reads it, and the place of one of them to which the other
+    /// can be moved.
+    pub fn writer_before(&mut self, steps: &[StepId], at: StepId, var: VarId) -> Option<(StepId, StepId)> {
+        let end = self.steps.iter().position(|&s| s == at)?;
+        let least = end.saturating_sub(WINDOW);
+        let start = (least..end).rev().find(|&n| {
+            let step = self.steps[n];
+            !steps.contains(&step) && self.touches(step).is_none_or(|t| t.writes(var))
+        })?;
+        let writer = self.steps[start];
+        let reverse = self.graph.steps[writer].reverse == self.graph.steps[at].reverse;
+        let between: Vec<StepId> = self.steps[start + 1..end].iter().filter(|s| !steps.contains(s)).copied().collect();
+        for &step in between.iter().chain(steps).chain([&writer]) {
+            self.touches(step)?;
+        }
+        let moves = |step: &StepId| between.iter().all(|&other| self.are_independent(*step, other));
+        let to = if moves(&writer) { Some(at) } else { steps.iter().all(moves).then_some(writer) };
+        Some((writer, to.filter(|_| reverse)?))
     }
 
     fn touches(&mut self, step: StepId) -> Option<&Touches> {
