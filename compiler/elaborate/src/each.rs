@@ -35,6 +35,9 @@ const LEAST: u64 = 32;
 /// Minimal number of elements of a piece for the use of a further processor.
 const FAR: u64 = 128;
 
+/// Maximal number of axes of a step whose axes were cut.
+const MOST_AXES: usize = 4;
+
 /// What an element-wise step computes.
 struct Function<'f> {
     body: EachBody<'f>,
@@ -300,8 +303,7 @@ impl Elaborator<'_> {
             operands.iter().filter_map(|o| if let Operand::Static(s) = o { Some(*s) } else { None }).collect();
         let within = self.within_here();
         let pieces = Pieces { shape: &shape, grid: &grid, within };
-        let moves = |v: &View| v.parts.len() == 1 && v.axes.iter().all(|&n| n <= 1);
-        let closed = views.iter().all(|v| v.rank() == 0 || moves(v));
+        let closed = views.iter().all(|v| v.rank() == 0 || moves_evenly(v));
         for (first, extents) in pieces.boxes() {
             let count = crate::batched::point_count(&extents) as u64;
             self.charge_many(if closed { 1 } else { count }, span)?;
@@ -369,7 +371,13 @@ fn views_of(operands: &[Operand], fulls: Vec<View>, outs: Vec<View>) -> Vec<View
     operands.iter().filter_map(view).chain(outs).collect()
 }
 
-/// Returns the views of the full operands and the results, with axes merged as far as all of them allow.
+/// Returns whether the elements of a view are at equal distances along each axis.
+fn moves_evenly(view: &View) -> bool {
+    view.parts.len() == 1 && view.axes.iter().all(|&n| n <= 1)
+}
+
+/// Returns the views of the full operands and the results, with axes merged as far as all of them allow. Axes along
+/// which a view does not move evenly are cut where all views do.
 fn merged(operands: &[Operand], outs: &[Tensor]) -> (Vec<View>, Vec<u64>) {
     let full = operands.iter().filter_map(|o| match o {
         Operand::Full(t) => Some(&t.view),
@@ -378,8 +386,15 @@ fn merged(operands: &[Operand], outs: &[Tensor]) -> (Vec<View>, Vec<u64>) {
     let views: Vec<View> = full.chain(outs.iter().map(|t| &t.view)).cloned().collect();
     let flat: Vec<View> = views.iter().map(|v| v.flatten()).collect();
     let shape = outs[0].view.shape();
-    if shape.len() <= 1 || flat.iter().all(|v| v.single().is_some()) {
+    if flat.iter().all(|v| v.single().is_some()) {
         return (flat, vec![outs[0].view.len()]);
     }
-    (views, shape.to_vec())
+    if !views.iter().all(moves_evenly) {
+        let shape = View::common_shape(&flat);
+        let cut: Vec<View> = flat.iter().map(|v| v.reshape(&shape)).collect();
+        if shape.len() <= MOST_AXES && cut.iter().all(moves_evenly) {
+            return (cut, shape.to_vec());
+        }
+    }
+    if shape.len() <= 1 { (flat, vec![outs[0].view.len()]) } else { (views, shape.to_vec()) }
 }

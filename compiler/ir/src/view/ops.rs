@@ -75,6 +75,13 @@ impl View {
                 count /= inner / step;
                 step = 1;
             } else {
+                // Only the rows that the slice meets, because each of them may become a part of its own.
+                let (first, last) = (start / inner, (start + (count - 1) * step) / inner);
+                let rows = self.digits[k - 1] as u64;
+                if first / rows == last / rows {
+                    self.slice_digit(k - 1, first % rows, last - first + 1, 1);
+                    start = (first / rows * (last - first + 1)) * inner + start - first * inner;
+                }
                 self.join_digits(k - 1);
                 end = k;
                 continue;

@@ -26,6 +26,16 @@ impl View {
         self.flat()
     }
 
+    /// Returns the finest shape into which the digits of all views can be cut. Preconditions: at least one view; all
+    /// have as many elements.
+    pub fn common_shape(views: &[View]) -> Shape {
+        let mut common = views[0].digits.clone();
+        for view in &views[1..] {
+            common = common_digits(&common, &view.digits);
+        }
+        common.iter().map(|&n| u64::from(n)).collect()
+    }
+
     /// Returns the concatenation of views along an axis. Preconditions: at least one view; all other axes agree.
     pub fn concat(views: &[View], axis: usize) -> View {
         let mut shape: Shape = views[0].shape();

@@ -271,6 +271,7 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         (Some(Dot), _) if two == Some(Int) && touches(2) => "a float needs a digit after its point: `1.0`",
         (_, Dot) if next.is_some_and(|l| l.token == Int) => "a float needs a digit before its point: `0.5`",
         (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
+        (Some(Star), Star) if touches(1) => "a power is a function: `pow(x, 2.0)`; a square is `x * x`",
         (Some(At), Eq) if touches(1) => "there is no `@=`: write the product out, `x <- x @ y`",
         (Some(Fn), Ident) if !position.fits("ident") => {
             "a function that is a value has no name: `let f = fn(x) { … };`"
