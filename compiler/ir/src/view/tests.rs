@@ -309,6 +309,16 @@ fn shapes_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn a_slice_takes_no_time_for_rows_that_it_does_not_meet() {
+    // With every row as a part, the slices would take half an hour.
+    let x = whole(&[1 << 20, 8]).slice(1, 0, 4, 1).flatten();
+    for first in (0..1u64 << 14).map(|k| 255 * k + 1) {
+        let slice = x.slice(0, first, 15, 1);
+        assert!(slice.elements().map(|e| e.1).eq((first..first + 15).map(|i| 8 * (i / 4) + i % 4)));
+    }
+}
+
+#[test]
 fn large_views_are_answered_in_closed_form() {
     let x = whole(&[1 << 15, 1 << 15]);
     assert!(!x.transpose().has_aliases());
