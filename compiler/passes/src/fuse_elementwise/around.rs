@@ -226,6 +226,10 @@ impl<'g> Fuser<'g> {
         }
         let sizes = bind_vertices(base, family).ok()??;
         let facts = facts_on(base, &sizes, self.graph.workers);
+        // A message would name a codelet that is not in the text.
+        if base.sites.keys().any(|site| !facts.proven.contains(site)) {
+            return None;
+        }
         let access = match place.side {
             Side::Before(_) => ElementAccess::load(base, own_field.field, &facts),
             Side::After(_) => ElementAccess::store(base, own_field.field, &facts),
