@@ -389,12 +389,12 @@ fn merged(operands: &[Operand], outs: &[Tensor]) -> (Vec<View>, Vec<u64>) {
     if flat.iter().all(|v| v.single().is_some()) {
         return (flat, vec![outs[0].view.len()]);
     }
-    if !views.iter().all(moves_evenly) {
-        let shape = View::common_shape(&flat);
-        let cut: Vec<View> = flat.iter().map(|v| v.reshape(&shape)).collect();
-        if shape.len() <= MOST_AXES && cut.iter().all(moves_evenly) {
-            return (cut, shape.to_vec());
-        }
+    let is_one_box = |v: &View| v.parts.len() == 1;
+    if !views.iter().all(moves_evenly)
+        && flat.iter().all(is_one_box)
+        && let Some(cut) = View::common_shape(&flat).filter(|cut| cut.len() <= MOST_AXES)
+    {
+        return (flat.iter().map(|v| v.reshape(&cut)).collect(), cut.to_vec());
     }
     if shape.len() <= 1 { (flat, vec![outs[0].view.len()]) } else { (views, shape.to_vec()) }
 }

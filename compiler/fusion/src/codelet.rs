@@ -55,12 +55,7 @@ pub fn signature(
 /// constants are those of the maps, in order.
 pub fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
     let mut fuser = Fuser::new(signature, chain.slots.len());
-    for (map, slots) in chain.maps.iter().zip(&chain.at) {
-        match &map.function {
-            Function::Copy(ty) => fuser.copy(*ty, slots[0], slots[1]),
-            Function::Codelet(applied) => fuser.apply(&graph.codelets[applied.spec], applied, slots),
-        }
-    }
+    fuser.maps(graph, chain);
     fuser.finish(signature)
 }
 
@@ -196,6 +191,16 @@ impl Fuser {
         let value = self.read(ty, from);
         let stmt = self.write(ty, to, value);
         self.body.push(stmt);
+    }
+
+    /// Appends the maps of a chain, in order.
+    fn maps(&mut self, graph: &Graph, chain: &Chain) {
+        for (map, slots) in chain.maps.iter().zip(&chain.at) {
+            match &map.function {
+                Function::Copy(ty) => self.copy(*ty, slots[0], slots[1]),
+                Function::Codelet(applied) => self.apply(&graph.codelets[applied.spec], applied, slots),
+            }
+        }
     }
 
     /// Appends statements of a codelet.

@@ -6,7 +6,6 @@
 use super::{Fuser, dir};
 use crate::access::ElementAccess;
 use crate::chain::Chain;
-use crate::map::Function;
 use crate::signature::FusedSignature;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use girder_ir::codelet::{Codelet, DimDecl, Expr, ExprKind, FieldDecl, Local, Stmt, StmtBlock};
@@ -94,12 +93,7 @@ impl Fuser {
             let load = self.write(fused.ty, fused.slot, value);
             self.body.push(load);
         }
-        for (map, slots) in chain.maps.iter().zip(&chain.at) {
-            match &map.function {
-                Function::Copy(ty) => self.copy(*ty, slots[0], slots[1]),
-                Function::Codelet(applied) => self.apply(&graph.codelets[applied.spec], applied, slots),
-            }
-        }
+        self.maps(graph, chain);
     }
 }
 

@@ -26,14 +26,21 @@ impl View {
         self.flat()
     }
 
-    /// Returns the finest shape into which the digits of all views can be cut. Preconditions: at least one view; all
-    /// have as many elements.
-    pub fn common_shape(views: &[View]) -> Shape {
-        let mut common = views[0].digits.clone();
-        for view in &views[1..] {
-            common = common_digits(&common, &view.digits);
+    /// Returns the shape that cuts the digits of all views where any of them is cut, or `None` if some digits would
+    /// have to be joined for it. All views have the same number of elements.
+    pub fn common_shape(views: &[View]) -> Option<Shape> {
+        let mut products: Vec<u64> = vec![1];
+        for view in views {
+            let mut inner = 1;
+            products.extend(view.digits.iter().rev().map(|&n| {
+                inner *= u64::from(n);
+                inner
+            }));
         }
-        common.iter().map(|&n| u64::from(n)).collect()
+        products.sort_unstable();
+        products.dedup();
+        let cut = |pair: &[u64]| pair[1].is_multiple_of(pair[0]).then(|| pair[1] / pair[0]);
+        products.windows(2).rev().map(cut).collect()
     }
 
     /// Returns the concatenation of views along an axis. Preconditions: at least one view; all other axes agree.
