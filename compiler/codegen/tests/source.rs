@@ -138,6 +138,52 @@ fn nests_of_short_loops_become_vector_kernels() {
     }
 }
 
+/// Rows that are too short for a call each: one call runs the loop around them.
+#[test]
+fn short_rows_share_a_call_of_a_vector_kernel() {
+    let outer = "codelet f(in x: f32[m, n], in w: f32[n], inout y: f32[m, n]) {
+        for i in 0..m, j in 0..n { y[i, j] += 1e-3 * x[i, 0] * w[j]; }
+    }";
+    let named = "codelet f(in x: f32[m, n], in w: f32[n], inout y: f32[m, n]) {
+        for i in 0..m {
+            let (k, a) = (m - 1 - i, exp(x[i, 3]));
+            let b = a + x[k, 0];
+            for j in 0..n { if y[i, j] < b { y[i, j] = fma(b, w[n - 1 - j], x[k, j]); } }
+        }
+    }";
+    let depthwise = "codelet f(in x: f32[m, n], in w: f32[3, n], inout y: f32[m, n]) {
+        for i in 1..m - 1 { for j in 0..n { y[i, j] = sum k in 0..3 { x[i + k - 1, j] * w[k, j] }; } }
+    }";
+    let added = "codelet f(in x: f32[m, n], in w: f32[n], inout y: f32[m, n]) {
+        for i in 0..m { for j in 0..n { y[0, j] = fma(x[i, j], w[j], y[0, j]); } }
+    }";
+    let pairs = "codelet f(in x: f32[m, n], in w: f32[n], inout y: f32[m, n]) {
+        for i in 0..m { for j in 0..n / 2 { y[i, 2 * j] = x[i, 2 * j + 1] - w[0]; y[i, 2 * j + 1] = x[0, j] + w[j]; } }
+    }";
+    let next = "codelet f(in x: f32[m, n], in w: f32[n], inout y: f32[m, n]) {
+        for i in 1..m { for j in 0..n { y[i, j] = y[i - 1, j] * w[j] + x[i, n - 1 - j]; } }
+    }";
+    for text in [outer, named, depthwise, added, pairs, next] {
+        let weights = if text == depthwise { 2 } else { 1 };
+        for ty in ["f32", "f64", "i32"] {
+            let text = &text.replace("f32", ty);
+            if ty == "i32" && ["exp", "fma", "1e-3"].iter().any(|f| text.contains(f)) {
+                continue;
+            }
+            for (m, n) in [(4, 20), (5, 17), (9, 33), (40, 64), (4, 90), (4, 500)] {
+                let w: &[u64] = if weights == 2 { &[3, n] } else { &[n] };
+                becomes_a_vector_kernel(text, &[&[m, n], w, &[m, n]]);
+                let kernels = case(text, &[&[m, n], w, &[m, n]]).vector_kernels();
+                assert!(kernels.contains("outer loop"), "each row of {text} has a call\n{kernels}");
+            }
+            for (m, n) in [(1, 40), (2, 8), (2, 9), (5, 16), (3, 600)] {
+                let w: &[u64] = if weights == 2 { &[3, n] } else { &[n] };
+                assert!(case(text, &[&[m, n], w, &[m, n]]).check().failure.is_none());
+            }
+        }
+    }
+}
+
 /// Elements at many strides, of which some are too far apart for one vector, or overlap those that are stored.
 #[test]
 fn nests_of_short_loops_agree_with_the_interpreter() {

@@ -129,7 +129,7 @@ fn compare(level: Level, ways: [&Way; 2]) -> [f64; 2] {
 fn pointers(kernel: &mut Kernel, strides: [i64; 2]) -> [Memory; 2] {
     let mut next = 0;
     strides.map(|stride| {
-        let pointer = kernel.pointer(Moving { offset: next, stride });
+        let pointer = kernel.pointer(Moving { offset: next, stride, outer: 0 });
         next += 8;
         Memory { pointer, offset: 0 }
     })

@@ -4,7 +4,7 @@
 
 mod scalar;
 
-use crate::ir::{AccumulatorId, Effect, GROUP, Item, Kernel, Lane, Memory, Op, Value, interleaved_elements};
+use crate::ir::{AccumulatorId, Effect, GROUP, Item, Kernel, Lane, Memory, Moving, Op, Value, interleaved_elements};
 use scalar::{binary, compare, convert, fma, unary};
 
 /// The memory that the addresses of a record refer to.
@@ -39,22 +39,31 @@ pub fn evaluate(kernel: &Kernel, record: &mut [u8], memory: &mut (impl Bytes + ?
         memory,
         values: vec![Vec::new(); kernel.defs.len()],
         accumulators: Vec::new(),
+        trip: 0,
         first: 0,
         active: 0,
     };
     run.accumulators = kernel.accumulators.iter().map(|a| run.begin(a.lane, a.offset, a.start)).collect();
-    while run.first < iterations {
-        run.active = GROUP.min(iterations - run.first) as usize;
-        for item in &kernel.items {
-            match item {
-                Item::Make(value) => {
-                    let elements = run.make(*value);
-                    run.values[value.0 as usize] = elements;
+    let trips = kernel.outer.map_or(1, |at| element(run.record, at as usize, Lane::U64));
+    while run.trip < trips {
+        run.first = 0;
+        while run.first < iterations {
+            run.active = GROUP.min(iterations - run.first) as usize;
+            for item in &kernel.items {
+                match item {
+                    Item::Make(value) => {
+                        let elements = run.make(*value);
+                        run.values[value.0 as usize] = elements;
+                    }
+                    Item::Do(effect) => run.effect(effect),
                 }
-                Item::Do(effect) => run.effect(effect),
             }
+            run.first += GROUP;
         }
-        run.first += GROUP;
+        run.trip += 1;
+    }
+    if let Some(at) = kernel.outer {
+        run.record[at as usize..][..8].fill(0);
     }
     for (n, accumulator) in kernel.accumulators.iter().enumerate() {
         let bytes = accumulator.lane.bytes() as usize;
@@ -80,6 +89,8 @@ struct Run<'a, M: ?Sized> {
     /// The bits of each value's elements, for active iterations.
     values: Vec<Vec<u64>>,
     accumulators: Vec<Vec<u64>>,
+    /// The trip of the outer loop.
+    trip: u64,
     /// The first iteration of the group.
     first: u64,
     /// The number of active iterations of the group.
@@ -98,8 +109,9 @@ impl<M: Bytes + ?Sized> Run<'_, M> {
     }
 
     fn address(&self, at: Memory) -> i64 {
-        let offset = self.kernel.pointers[at.pointer.0 as usize].offset;
-        element(self.record, offset as usize, Lane::U64) as i64 + i64::from(at.offset)
+        let Moving { offset, outer, .. } = self.kernel.pointers[at.pointer.0 as usize];
+        let ahead = (self.trip as i64).wrapping_mul(outer);
+        (element(self.record, offset as usize, Lane::U64) as i64).wrapping_add(ahead).wrapping_add(at.offset.into())
     }
 
     /// Returns the address of the element of an iteration of the group.

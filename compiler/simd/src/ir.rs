@@ -13,6 +13,11 @@
 //! A kernel is called with the address of a *record* and a number of iterations. The record has the start addresses of
 //! [`Pointer`]s, the numbers of [`Op::Uniform`] and [`Op::Index`], and the [`Accumulator`]s.
 //!
+//! # Note: The outer loop
+//! A kernel with an outer loop runs all iterations once for each of its trips, one trip after the other; its pointers
+//! move from trip to trip. So short rows share one call. What one trip stores, a later one may load. Such a kernel has
+//! neither accumulators nor indices, and the number of its iterations is known.
+//!
 //! # Note: Narrow kernels
 //! With `per_iteration` greater than 1, an iteration is four bytes of memory: four elements of 8 bits, or two of 16.
 //! Values then have `per_iteration` elements for each iteration, except those of [`Op::SumNeighbours`] and
@@ -296,6 +301,8 @@ pub struct Moving {
     pub offset: u32,
     /// The bytes from one iteration to the next.
     pub stride: i64,
+    /// The bytes from one trip of the outer loop to the next; 0 without one.
+    pub outer: i64,
 }
 
 /// A change of memory or of an accumulator.
@@ -389,4 +396,7 @@ pub struct Kernel {
     pub accumulators: Vec<Accumulator>,
     /// By number.
     pub pointers: Vec<Moving>,
+    /// If there is an outer loop, the offset of its trip count in the record. The count is at least one, and the kernel
+    /// counts it down.
+    pub outer: Option<u32>,
 }

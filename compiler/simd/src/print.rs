@@ -101,7 +101,14 @@ impl Display for Kernel {
             n => writeln!(f, "kernel, {n} elements per iteration {{")?,
         }
         for (n, pointer) in self.pointers.iter().enumerate() {
-            writeln!(f, "    p{n} = pointer record[{}], stride {}", pointer.offset, pointer.stride)?;
+            write!(f, "    p{n} = pointer record[{}], stride {}", pointer.offset, pointer.stride)?;
+            match self.outer {
+                Some(_) => writeln!(f, ", outer {}", pointer.outer)?,
+                None => f.write_str("\n")?,
+            }
+        }
+        if let Some(trips) = self.outer {
+            writeln!(f, "    outer loop, record[{trips}] trips")?;
         }
         for (n, accumulator) in self.accumulators.iter().enumerate() {
             write!(f, "    a{n} = accumulator {} record[{}]", accumulator.lane.name(), accumulator.offset)?;

@@ -38,6 +38,7 @@ use crate::ir::Kernel;
 
 /// Translates a kernel for a level.
 pub fn assemble(kernel: &Kernel, level: Level, options: &Options) -> Machine {
+    assert!(kernel.outer.is_none() || options.iterations.is_some(), "an outer loop has a known number of iterations");
     let program = match level {
         Level::Avx2 => avx2::program(kernel, options),
         Level::Avx512 => avx512::program(kernel, options),

@@ -8,7 +8,7 @@ use girder_simd::{Level, Options, assemble};
 fn stored(lane: Lane, value: impl Fn(&mut Kernel, [Value; 3]) -> Value) -> Kernel {
     let mut kernel = Kernel::new(1);
     let mut array = |n: u32| {
-        let pointer = kernel.pointer(Moving { offset: 8 * n, stride: i64::from(lane.bytes()) });
+        let pointer = kernel.pointer(Moving { offset: 8 * n, stride: i64::from(lane.bytes()), outer: 0 });
         Memory { pointer, offset: 0 }
     };
     let [x, y, z, to] = [0, 1, 2, 3].map(&mut array);
@@ -118,7 +118,7 @@ fn the_inverse_of_a_comparison_is_a_comparison() {
 fn differences_of_bytes_are_summed_at_once() {
     let mut kernel = Kernel::new(4);
     let [x, y] = [0, 8].map(|offset| {
-        let pointer = kernel.pointer(Moving { offset, stride: 4 });
+        let pointer = kernel.pointer(Moving { offset, stride: 4, outer: 0 });
         kernel.load(Lane::U8, Memory { pointer, offset: 0 }, None)
     });
     let total = Accumulator { lane: Lane::I32, offset: 64, start: Some(0), any_order: true };
@@ -139,7 +139,7 @@ fn position(listing: &str, text: &str) -> Option<usize> {
 #[test]
 fn the_incomplete_group_runs_first_if_the_order_is_free() {
     let kernel = stored(Lane::F32, |k, [x, y, _]| k.binary(Op::Add, x, y));
-    let options = Options { listing: true, iterations: Some(90), ..Options::default() };
+    let options = Options { listing: true, ..Options::default() };
     let listing = assemble(&kernel, Level::Avx512, &options).listing.expect("a listing was requested");
     let (masked, whole) = (position(&listing, "{k7}"), position(&listing, "cmp rax, rdx"));
     assert!(masked.expect("it has a mask") < whole.expect("it has a loop"), "{listing}");
@@ -151,4 +151,15 @@ fn the_incomplete_group_runs_first_if_the_order_is_free() {
     let listing = assemble(&kernel, Level::Avx512, &options).listing.expect("a listing was requested");
     let (masked, whole) = (position(&listing, "{k7}"), position(&listing, "cmp rax, rdx"));
     assert!(masked.expect("it has a mask") > whole.expect("it has a loop"), "{listing}");
+}
+
+#[test]
+fn the_last_group_of_a_known_number_needs_no_mask_if_stores_follow_loads() {
+    let kernel = stored(Lane::F32, |k, [x, y, _]| k.binary(Op::Add, x, y));
+    let options = Options { listing: true, iterations: Some(90), ..Options::default() };
+    let listing = assemble(&kernel, Level::Avx512, &options).listing.expect("a listing was requested");
+    assert!(!listing.contains("{k7}"), "{listing}");
+    let few = Options { iterations: Some(10), ..options };
+    let listing = assemble(&kernel, Level::Avx512, &few).listing.expect("a listing was requested");
+    assert!(listing.contains("{k7}"), "{listing}");
 }

@@ -64,6 +64,11 @@ proptest! {
     }
 
     #[test]
+    fn kernels_with_an_outer_loop_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        check(&random::outer(&mut Choices::new(&bytes)), &tested());
+    }
+
+    #[test]
     fn permuted_elements_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         check(&random::permuted(&mut Choices::new(&bytes)), &tested());
     }

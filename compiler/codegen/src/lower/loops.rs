@@ -109,6 +109,11 @@ impl Lower<'_, '_> {
         if let Some((plan, count)) = self.nest_plan(index, range.trips, body) {
             return Some(self.nest_loop(&plan, count, range));
         }
+        let refusal = self.refusal.get();
+        if let Some(found) = self.outer_plan(index.0, range.trips, body) {
+            return Some(self.outer_loop(&found, range));
+        }
+        self.refusal.set(refusal);
         let Some((plan, keeps)) = self.loop_plan(index, body) else {
             self.stays_scalar("the loop", index.0);
             return None;

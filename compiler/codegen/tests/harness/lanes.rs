@@ -136,7 +136,8 @@ impl Lanes<'_, '_> {
         if self.choices.below(3) == 0 {
             let (var, label) = (self.b.local(I64), self.b.label());
             self.indices.push(var);
-            let body = self.innermost(limit);
+            let mut body = if self.choices.below(2) == 0 { self.steps(0) } else { vec![] };
+            body.extend(self.innermost(limit));
             self.indices.pop();
             let site = self.b.site(Check::Iterations);
             return vec![Stmt::For { var, lo, hi, step: 1, label, body, site }];

@@ -17,7 +17,7 @@ pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Batch, Failure, Status};
-use girder_codegen::{Host, Isa, compile_for};
+use girder_codegen::{CodegenError, Host, Isa, compile_for};
 use girder_codelet::cost::Points;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
@@ -307,14 +307,24 @@ impl Case {
         self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
     }
 
+    /// The vector kernels for AVX-512, which this machine may not have.
+    pub fn vector_kernels(&self) -> String {
+        let host = Host::with(girder_codegen::Isa::Avx512).expect("the level can be described");
+        self.text_on(&host, girder_codegen::simd_text)
+    }
+
     fn clif_on(&self, host: &Host) -> String {
+        self.text_on(host, girder_codegen::clif_text)
+    }
+
+    fn text_on(&self, host: &Host, text: fn(&Host, &KernelSpec<'_>) -> Result<String, CodegenError>) -> String {
         let sizes = self.sizes();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         let mut spec = self.spec(&sizes, (&facts.proven, &facts.weights), Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
         let rewritten = girder_host::rewrite(&spec, host.target());
         let spec = rewritten.as_ref().map_or_else(|| spec.clone(), |r| r.spec(&spec));
-        girder_codegen::clif_text(host, &spec).expect("the case compiles")
+        text(host, &spec).expect("the case compiles")
     }
 
     fn spec<'a>(

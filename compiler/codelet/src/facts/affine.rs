@@ -1,11 +1,11 @@
-//! Affine forms: a number plus multiples of loop indices.
+//! Affine forms: a number plus multiples of loop indices and of constants of the vertex.
 //!
 //! Invariants: terms ascend by symbol and none has the factor zero, so equal forms compare equal; each symbol names
-//! the index of one loop at one walk of it, and is never used again.
+//! the index of one loop at one walk of it, or a constant, and is never used again.
 
 use smallvec::SmallVec;
 
-/// The index of a loop.
+/// The index of a loop, or a constant of the vertex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Symbol(pub u32);
 

@@ -14,6 +14,7 @@ mod intervals;
 mod known;
 mod limits;
 mod random;
+mod ranges;
 
 /// Remembers which elements were written.
 struct Recorder {
@@ -38,13 +39,18 @@ fn compare(c: &Codelet, shapes: &[Shape]) -> Facts {
 
 /// Runs a codelet on some workers and compares what it does with its facts. Gives the facts.
 fn compare_on(c: &Codelet, shapes: &[Shape], workers: u32) -> Facts {
+    compare_with(c, shapes, workers, &[])
+}
+
+/// Works like [`compare_on`], with the bits of constants by field.
+fn compare_with(c: &Codelet, shapes: &[Shape], workers: u32, constants: &[u64]) -> Facts {
     crate::verify(c).unwrap();
     let sizes = bind_sizes(c, shapes, &[]).unwrap();
     let facts = facts_on(c, &sizes, workers);
     let written = c.fields.keys().map(|f| vec![false; sizes.elements(f) as usize]).collect();
     let mut recorder = Recorder { written };
     let session = Session { limits: Limits { iterations: 5, ..Limits::default() }, ..Session::default() };
-    match Interpreter::new(c).run(&sizes, &mut recorder, &[], workers, &session) {
+    match Interpreter::new(c).run(&sizes, &mut recorder, constants, workers, &session) {
         Err(Stop::Failed(failure)) => {
             assert!(!facts.proven.contains(failure.site), "{failure:?} was proven impossible")
         }

@@ -214,7 +214,7 @@ impl State {
         self.narrow(cx, a, x.meet(for_a)?)?.narrow(cx, b, y.meet(for_b)?)
     }
 
-    /// Returns the state where an expression lies in `range`; looks through `+ k`, `- k` and conversions.
+    /// Returns the state where an expression lies in `range`; looks through `+ k`, `- k`, `/ k` and conversions.
     fn narrow(self, cx: Context<'_>, e: ExprId, range: Interval) -> Option<State> {
         match cx.codelet.exprs[e].kind {
             ExprKind::Local(local) => {
@@ -237,6 +237,18 @@ impl State {
                         self.narrow(cx, a, shifted)
                     }
                     _ => Some(self),
+                }
+            }
+            ExprKind::Binary { op: BinaryOp::Div, a, b, .. } => {
+                let (x, y) = (self.peek(cx, a, 3).range, self.peek(cx, b, 3).range);
+                match y.is_point().filter(|&divisor| divisor > 0 && x.lo >= 0) {
+                    // What is not negative is rounded down.
+                    Some(divisor) => {
+                        let lo = range.lo.max(0).saturating_mul(divisor);
+                        let hi = range.hi.saturating_mul(divisor).saturating_add(divisor - 1);
+                        if lo <= hi { self.narrow(cx, a, Interval { lo, hi }) } else { None }
+                    }
+                    None => Some(self),
                 }
             }
             _ => Some(self),

@@ -4,9 +4,11 @@
 //! is in [`Outcome::may_fail`] if some visit could not prove its check. What is not visited is never reached.
 
 mod expr;
+mod limits;
 mod loops;
 
 use super::Weights;
+use super::affine::Symbol;
 use super::region::{self, Region};
 use super::value::{Context, State, Value};
 use crate::locals::count_sets;
@@ -14,6 +16,7 @@ use crate::sizes::Sizes;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
+use limits::Limits;
 use rustc_hash::FxHashMap;
 
 /// The results of the walk.
@@ -41,6 +44,8 @@ pub(crate) struct Worker {
 pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> Outcome {
     let values = codelet.locals.values().map(|l| Value::unknown(l.ty)).collect();
     let start = State { values, written: Vec::new() };
+    let mut sets = SecondaryMap::new();
+    count_sets(&codelet.body, &mut sets);
     let mut walk = FactsWalk {
         codelet,
         sizes,
@@ -49,11 +54,14 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> 
         weights: Weights::new(),
         nest: 0,
         depth: 0,
-        symbols: 0,
+        symbols: Vec::new(),
+        around: Vec::new(),
+        constants: SecondaryMap::new(),
         breaks: FxHashMap::default(),
         continues: FxHashMap::default(),
         returns: None,
-        only: only_values(codelet),
+        only: only_values(codelet, &sets),
+        sets,
     };
     let end = walk.block(&codelet.body, start);
     let end = State::join_paths(end, walk.returns.take());
@@ -70,17 +78,24 @@ struct FactsWalk<'a> {
     nest: u64,
     /// Number of enclosing loops.
     depth: u32,
-    symbols: u32,
+    /// What is known of each symbol.
+    symbols: Vec<Limits>,
+    /// The indices of the loops around.
+    around: Vec<Symbol>,
+    /// The symbols of constants.
+    constants: SecondaryMap<FieldId, Option<Symbol>>,
     /// The states of paths that leave a statement; only looked up, never iterated.
     breaks: FxHashMap<Label, State>,
     continues: FxHashMap<Label, State>,
     returns: Option<State>,
+    /// The number of statements that set each local.
+    sets: SecondaryMap<LocalId, u32>,
     /// The values of the locals that one statement sets.
     only: SecondaryMap<LocalId, Option<ExprId>>,
 }
 
 /// Returns the values of the locals that one statement sets.
-fn only_values(codelet: &Codelet) -> SecondaryMap<LocalId, Option<ExprId>> {
+fn only_values(codelet: &Codelet, sets: &SecondaryMap<LocalId, u32>) -> SecondaryMap<LocalId, Option<ExprId>> {
     fn collect(block: &[Stmt], values: &mut SecondaryMap<LocalId, Option<ExprId>>) {
         for stmt in block {
             if let Stmt::Set { local, value } = stmt {
@@ -89,8 +104,7 @@ fn only_values(codelet: &Codelet) -> SecondaryMap<LocalId, Option<ExprId>> {
             stmt.blocks().for_each(|inner| collect(inner, values));
         }
     }
-    let (mut sets, mut values) = (SecondaryMap::new(), SecondaryMap::new());
-    count_sets(&codelet.body, &mut sets);
+    let mut values = SecondaryMap::new();
     collect(&codelet.body, &mut values);
     codelet.locals.keys().filter(|&local| sets[local] != 1).for_each(|local| values[local] = None);
     values
@@ -187,7 +201,13 @@ impl<'a> FactsWalk<'a> {
     }
 
     fn bounds(&mut self, storage: Storage, index: &[Value], site: SiteId) {
-        let inside = |(dim, v): (usize, &Value)| v.range.lo >= 0 && v.range.hi < self.length(storage, dim);
+        let inside = |(dim, v): (usize, &Value)| {
+            let last = self.length(storage, dim) - 1;
+            let negated = v.affine.as_ref().and_then(|form| form.scaled(-1));
+            let above = v.range.lo >= 0 || negated.is_some_and(|form| self.is_at_most(&form, 0));
+            let below = v.range.hi <= last || v.affine.as_ref().is_some_and(|form| self.is_at_most(form, last));
+            above && below
+        };
         let holds = index.iter().enumerate().all(inside);
         self.check(site, holds);
     }

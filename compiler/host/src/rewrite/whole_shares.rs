@@ -6,7 +6,8 @@
 //!
 //! Each worker of a tile runs this with its own share of 0..c. The shares follow one another, so one run with all of
 //! 0..c does the same, with longer rows: the iterations of different shares touch different elements, and no value goes
-//! from one to the other. Several loops may have the same shares, such as those in the branches of a condition.
+//! from one to the other. Several loops may have the same shares, such as those in the branches of a condition. A worker
+//! may keep values in an array of its own, if each iteration uses only the elements at its index.
 //!
 //! Invariant: every element is stored by the same statement with the same operands; no check can fail.
 
@@ -15,8 +16,8 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::kernel::{KernelSpec, KernelTarget};
 use girder_codelet::locals::count_sets;
-use girder_ir::codelet::{BinaryOp, Codelet, Dir, Expr, ExprKind, Index, Stmt, StmtBlock};
-use girder_ir::ids::{ExprId, FieldId, LocalId};
+use girder_ir::codelet::{BinaryOp, Codelet, Dir, Expr, ExprKind, Index, Stmt, StmtBlock, Storage};
+use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 
 /// Returns the codelet as one for a single worker, or `None` if its workers do not just share loops.
@@ -27,7 +28,8 @@ pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rew
         return None;
     }
     let tops = codelet.body.iter().filter(|stmt| matches!(stmt, Stmt::For { .. })).count();
-    if tops != 1 || codelet.body.iter().any(|stmt| !matches!(stmt, Stmt::For { .. } | Stmt::Set { .. })) {
+    let simple = |stmt: &Stmt| matches!(stmt, Stmt::For { .. } | Stmt::Set { .. } | Stmt::Fill { .. });
+    if tops != 1 || !codelet.body.iter().all(simple) {
         return None;
     }
     let mut sets = SecondaryMap::new();
@@ -69,9 +71,14 @@ pub(super) fn whole_shares(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rew
 
 /// Returns whether a statement consists of assignments, stores, loops, conditions and reductions.
 fn is_plain(stmt: &Stmt) -> bool {
-    let own =
-        matches!(stmt, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Reduce(_));
+    let sets = matches!(stmt, Stmt::Set { .. } | Stmt::Fill { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
+    let own = sets || matches!(stmt, Stmt::For { .. } | Stmt::If { .. } | Stmt::Reduce(_));
     own && stmt.blocks().flatten().all(is_plain)
+}
+
+/// Returns whether a block sets all elements of an array at once.
+fn fills(block: &[Stmt]) -> bool {
+    block.iter().any(|stmt| matches!(stmt, Stmt::Fill { .. }) || stmt.blocks().any(|inner| fills(inner)))
 }
 
 /// Sets the bounds of the loops with some indices.
@@ -173,40 +180,67 @@ impl Find<'_> {
     /// Returns whether iterations of different shares touch different elements of what they write, and pass no value
     /// on.
     fn is_independent(&self, loops: &[SharedLoop<'_>]) -> bool {
-        let own: Vec<(LocalId, Vec<_>)> = loops.iter().map(|l| (l.var, self.written(l.body))).collect();
+        let stored = self.stored();
+        let own: Vec<(LocalId, Vec<_>)> = loops.iter().map(|l| (l.var, self.accesses(l.body, &stored))).collect();
         let count: usize = own.iter().map(|(_, accesses)| accesses.len()).sum();
-        if count != self.written(&self.codelet.body).len() {
+        if count != self.accesses(&self.codelet.body, &stored).len() {
             return false;
         }
         for l in loops {
             let mut inside = SecondaryMap::new();
             count_sets(l.body, &mut inside);
-            let passes_on = self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l]);
-            if passes_on || self.sets[l.var] != 1 {
+            let is_stored = |l: LocalId| stored.contains(&Storage::Local(l));
+            let passes_on =
+                self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l] && !is_stored(l));
+            if passes_on || self.sets[l.var] != 1 || fills(l.body) {
                 return false;
             }
         }
         let has_index = |index: &Index, dim: usize, var: LocalId| {
             index.get(dim).is_some_and(|&e| matches!(self.codelet.exprs[e].kind, ExprKind::Local(l) if l == var))
         };
-        let mut fields: EntitySet<FieldId> = EntitySet::new();
-        own.iter().flat_map(|(_, accesses)| accesses).for_each(|access| _ = fields.insert(access.0));
-        fields.keys().all(|field| {
-            let dims = self.codelet.fields[field].dims.len();
+        stored.iter().all(|storage| {
             let along = |dim: usize| {
                 let mut of = own.iter().flat_map(|(var, accesses)| accesses.iter().map(move |access| (*var, access)));
-                of.all(|(var, (f, index))| *f != field || has_index(index, dim, var))
+                of.all(|(var, (of, index))| of != storage || has_index(index, dim, var))
             };
-            (0..dims).any(along)
+            (0..self.dims(*storage)).any(along)
         })
     }
 
-    /// Lists the accesses of a block to fields that the codelet may write.
-    fn written<'s>(&'s self, block: &'s [Stmt]) -> Vec<(FieldId, &'s Index)> {
-        fn stores<'s>(block: &'s [Stmt], found: &mut Vec<(FieldId, &'s Index)>) {
+    fn dims(&self, storage: Storage) -> usize {
+        match storage {
+            Storage::Field(field) => self.codelet.fields[field].dims.len(),
+            Storage::Local(local) => self.codelet.locals[local].array.as_ref().map_or(0, |dims| dims.len()),
+        }
+    }
+
+    /// Returns the fields that the codelet may write, and the arrays to elements of which it stores.
+    fn stored(&self) -> Vec<Storage> {
+        fn arrays(block: &[Stmt], found: &mut Vec<Storage>) {
             for stmt in block {
-                if let Stmt::Store { field, index, .. } = stmt {
-                    found.push((*field, index));
+                if let Stmt::StoreLocal { local, .. } = stmt
+                    && !found.contains(&Storage::Local(*local))
+                {
+                    found.push(Storage::Local(*local));
+                }
+                stmt.blocks().for_each(|inner| arrays(inner, found));
+            }
+        }
+        let fields = self.codelet.fields.iter().filter(|(_, field)| matches!(field.dir, Dir::Out | Dir::InOut));
+        let mut stored = fields.map(|(id, _)| Storage::Field(id)).collect();
+        arrays(&self.codelet.body, &mut stored);
+        stored
+    }
+
+    /// Lists the accesses of a block to some storages.
+    fn accesses<'s>(&'s self, block: &'s [Stmt], to: &[Storage]) -> Vec<(Storage, &'s Index)> {
+        fn stores<'s>(block: &'s [Stmt], found: &mut Vec<(Storage, &'s Index)>) {
+            for stmt in block {
+                match stmt {
+                    Stmt::Store { field, index, .. } => found.push((Storage::Field(*field), index)),
+                    Stmt::StoreLocal { local, index, .. } => found.push((Storage::Local(*local), index)),
+                    _ => {}
                 }
                 stmt.blocks().for_each(|inner| stores(inner, found));
             }
@@ -215,10 +249,13 @@ impl Find<'_> {
         let mut loads: Vec<ExprId> = Vec::new();
         for_each_expr(self.codelet, block, &mut |e| loads.push(e));
         for e in loads {
-            if let ExprKind::Load { field, index, .. } = &self.codelet.exprs[e].kind
-                && self.codelet.fields[*field].dir != Dir::In
-            {
-                found.push((*field, index));
+            let load = match &self.codelet.exprs[e].kind {
+                ExprKind::Load { field, index, .. } => (Storage::Field(*field), index),
+                ExprKind::LoadLocal { local, index, .. } => (Storage::Local(*local), index),
+                _ => continue,
+            };
+            if to.contains(&load.0) {
+                found.push(load);
             }
         }
         stores(block, &mut found);

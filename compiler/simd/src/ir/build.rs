@@ -25,6 +25,7 @@ impl Kernel {
             items: Vec::new(),
             accumulators: Vec::new(),
             pointers: Vec::new(),
+            outer: None,
         }
     }
 
@@ -157,6 +158,11 @@ impl Kernel {
         self.pointers[at.pointer.0 as usize].stride
     }
 
+    /// Returns whether an access without a mask is to the same element in all iterations.
+    pub(crate) fn is_still(&self, lane: Lane, at: Memory) -> bool {
+        self.stride(at) == 0 && lane.bytes() >= 4 && self.per_iteration == 1
+    }
+
     /// Returns whether elements of a lane are contiguous.
     pub fn is_contiguous(&self, lane: Lane, at: Memory) -> bool {
         self.stride(at) == i64::from(lane.bytes()) * i64::from(self.per_iteration)
@@ -194,7 +200,8 @@ impl Kernel {
             Op::Uniform { offset } | Op::Index { offset, .. } => Some(offset + def.lane.bytes().max(4)),
             _ => None,
         });
-        pointers.chain(accumulators).chain(numbers).max().unwrap_or(0) as usize
+        let trips = self.outer.map(|trips| trips + 8);
+        pointers.chain(accumulators).chain(numbers).chain(trips).max().unwrap_or(0) as usize
     }
 
     /// Returns how often the items read each value.

@@ -83,7 +83,7 @@ mod tests {
 
     fn kernel() -> (Kernel, Memory, Value) {
         let mut kernel = Kernel::new(1);
-        let at = Memory { pointer: kernel.pointer(Moving { offset: 0, stride: 4 }), offset: 0 };
+        let at = Memory { pointer: kernel.pointer(Moving { offset: 0, stride: 4, outer: 0 }), offset: 0 };
         let x = kernel.load(Lane::F32, at, None);
         (kernel, at, x)
     }

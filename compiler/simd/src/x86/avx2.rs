@@ -75,6 +75,8 @@ struct Lowering<'k> {
 pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
     let mut to = Program::new(Level::Avx2);
     to.pointers = moving(kernel, Level::Avx2);
+    to.outer = kernel.outer;
+    to.hoists = kernel.outer.is_some() && options.iterations.is_some_and(|n| n > 1);
     let mut lowering = Lowering {
         kernel,
         options,

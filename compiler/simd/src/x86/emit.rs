@@ -6,21 +6,22 @@
 //! ```text
 //! constants
 //! entry: loop invariants
+//! trip:  what is the same in all groups of a trip            (if there is an outer loop)
 //!        unrolled groups, while there are enough             (omitted if the trip count is known to be too low)
 //!        single groups                                       (likewise)
 //!        the last, incomplete group, under a mask            (likewise)
+//!        the next trip, if there is an outer loop
 //!        combination of parallel accumulators, and stores of all accumulators to the record
 //! ```
 //!
 //! With AVX2 a body has the instructions for both halves of a group. The last group has a body of its own, for which
 //! `rsi + 4 * rdx` points to a mask for each iteration.
 //!
-//! # Note: The incomplete group
-//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start
-//! of the next row, waits until the store is in the cache. With AVX-512 the incomplete group therefore runs first if
-//! the order of groups is free, so that the whole groups of the row lie between its store and that load.
+//! - `last`: the incomplete group at the end
 //!
 //! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators unchanged.
+
+mod last;
 
 use super::constants::{WINDOW, constants};
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
@@ -28,10 +29,11 @@ use super::inst::{Class, Item, Reg};
 use super::interleave::interleaved;
 use super::level::{MOST_UNROLLED, SPARE};
 use super::pairs::*;
-use super::program::{Carried, Program};
-use super::registers::{Registers, TAIL, TAIL_UPPER, pressure};
+use super::program::{Carried, Moving, Program};
+use super::registers::{Registers, pressure};
 use super::{Level, Machine, Options};
 use crate::ir::GROUP;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// Registers for pointers; those from the sixth on are callee-saved.
@@ -59,9 +61,21 @@ pub(super) fn emit(program: &Program, options: &Options) -> Machine {
     out.listing = options.listing.then(String::new);
     let entry = out.bytes.len();
     // The last group may overlap the one before, so that it ends with the last iteration.
-    let still = program.carried.is_empty() && program.pointers.iter().all(|p| p.unit);
+    let still = program.carried.is_empty() && program.pointers.iter().all(Moving::stays);
     let overlaps = options.idempotent && still && known.is_some_and(|n| n >= GROUP);
-    let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), unroll, overlaps };
+    let r = Registers::new(program, out, pool);
+    let delays = still && !overlaps && known.is_some_and(|n| n > GROUP && n % GROUP > 0) && program.stores_last();
+    let mut emit = Emit {
+        program,
+        r,
+        carried: Vec::new(),
+        lasting: program.lasting(),
+        unroll,
+        overlaps,
+        delays,
+        delayed: SmallVec::new(),
+        has_masks: false,
+    };
     emit.kernel(known);
     let Bytes { bytes, listing, .. } = emit.r.out;
     Machine { bytes, entry, listing, kernel: None }
@@ -83,9 +97,17 @@ pub(super) struct Emit<'p> {
     pub(super) r: Registers<'p>,
     /// The register of each carried value, for each unrolled group.
     carried: Vec<SmallVec<[u8; 4]>>,
+    /// The loop invariants that are read after the code that makes them.
+    lasting: FxHashSet<Reg>,
     unroll: usize,
     /// Whether the last group repeats some iterations instead of masking lanes.
     overlaps: bool,
+    /// Whether the last group is computed before the others and stored after them.
+    delays: bool,
+    /// The registers of what it stores.
+    delayed: SmallVec<[u8; 2]>,
+    /// Whether the masks of the incomplete group exist.
+    has_masks: bool,
 }
 
 /// The position of a group among the unrolled ones.
@@ -111,8 +133,13 @@ impl Emit<'_> {
             self.r.out.load(register, RDI, pointer.offset as i32);
         }
         self.before();
-        self.r.out.clear_rax();
-        self.groups(known);
+        match self.program.outer.zip(known) {
+            Some((trips, iterations)) => self.outer_loop(trips, iterations),
+            None => {
+                self.r.out.clear_rax();
+                self.groups(known);
+            }
+        }
         self.finish();
         let bytes = self.r.frame;
         self.r.out.set_number(frame, -bytes);
@@ -121,11 +148,24 @@ impl Emit<'_> {
         self.r.out.leave();
     }
 
-    /// Emits the loop invariants, and keeps as many in registers as fit.
+    /// Emits the loop invariants.
     fn before(&mut self) {
         let program = self.program;
         self.hold_carried();
-        let items: Vec<Item> = program.before.iter().map(|&reg| Item::Make(reg)).collect();
+        if self.delays {
+            let stores = program.body.iter().filter(|item| matches!(item, Item::Do(_)));
+            self.delayed = stores.map(|_| self.r.hold_another()).collect();
+        }
+        self.hold_invariants();
+        let starts: Vec<Reg> = program.carried.iter().filter_map(Carried::start).collect();
+        self.invariants(&program.before, &starts);
+        self.begin_carried();
+        self.r.end();
+    }
+
+    /// Allocates registers for as many loop invariants as fit.
+    fn hold_invariants(&mut self) {
+        let program = self.program;
         let uses = |reg: Reg| {
             let of = |item: &Item| match item {
                 Item::Make(made) => {
@@ -137,13 +177,14 @@ impl Emit<'_> {
             let steps = |c: &Carried| usize::from(matches!(c, Carried::Index { by, .. } if *by == reg));
             program.body.iter().map(of).sum::<usize>() + program.carried.iter().map(steps).sum::<usize>()
         };
-        let carried: usize = self.carried.iter().map(|registers| registers.len()).sum();
+        let carried = self.carried.iter().map(|registers| registers.len()).sum::<usize>() + self.delayed.len();
         let pressure = |items: &[Item]| pressure(program, items, Class::Vector);
         let pressure = pressure(&program.body).max(pressure(&program.row));
         let room = usize::from(program.level.registers()).saturating_sub(pressure + SPARE + carried);
         let mut held: Vec<(bool, usize, Reg)> = program
             .before
             .iter()
+            .chain(&program.trip)
             .filter(|r| program.classes[r.0 as usize] == Class::Vector)
             .map(|&r| (self.r.is_made_again(r), uses(r), r))
             .filter(|h| h.1 > 0)
@@ -153,9 +194,14 @@ impl Emit<'_> {
         held.iter().for_each(|h| {
             self.r.hold(h.2);
         });
-        let starts: Vec<Reg> = program.carried.iter().filter_map(Carried::start).collect();
-        self.r.begin(&items, &starts);
-        for (at, &reg) in program.before.iter().enumerate() {
+    }
+
+    /// Begins straight-line code with some invariants, which end in the registers that hold them or in their slots.
+    /// `after` are those that the code needs at its end.
+    fn invariants(&mut self, invariants: &[Reg], after: &[Reg]) {
+        let items: Vec<Item> = invariants.iter().map(|&reg| Item::Make(reg)).collect();
+        self.r.begin(&items, after);
+        for (at, &reg) in invariants.iter().enumerate() {
             self.r.go_to(at);
             if self.r.is_made_again(reg) {
                 if let Some(n) = self.r.held(reg) {
@@ -164,14 +210,12 @@ impl Emit<'_> {
                 continue;
             }
             self.make(reg, Group { n: 0, tail: false });
-            if self.r.held(reg).is_none() {
+            if self.r.held(reg).is_none() && self.lasting.contains(&reg) {
                 let n = self.r.operand(reg);
                 self.r.save(reg, n, true);
                 self.r.drop_dead(&[reg]);
             }
         }
-        self.begin_carried();
-        self.r.end();
     }
 
     /// Allocates registers for carried values.
@@ -209,25 +253,71 @@ impl Emit<'_> {
         }
     }
 
+    /// Emits the loop around the groups, whose trip count is in the record. The masks of the incomplete group are the
+    /// same in all trips.
+    fn outer_loop(&mut self, trips: u32, iterations: u64) {
+        let has_tail = !self.overlaps && !self.delays && !iterations.is_multiple_of(GROUP);
+        if has_tail && self.program.level == Level::Avx512 {
+            self.r.out.copy(RDX, RSI);
+            self.r.out.and(RDX, GROUP as i32 - 1);
+            self.tail_masks(RAX);
+            self.has_masks = true;
+        }
+        self.r.out.align(32);
+        let head = self.r.out.bytes.len();
+        self.invariants(&self.program.trip, &[]);
+        self.r.end();
+        self.r.out.clear_rax();
+        self.groups(Some(iterations));
+        self.next_trip(iterations);
+        if has_tail {
+            // The incomplete group may have changed it.
+            self.r.out.set(RSI, iterations as i32);
+        }
+        self.r.out.add_in_memory(RDI, trips as i32, -1);
+        self.r.out.jump_back(Jump::NotEqual, head);
+    }
+
+    /// Moves the pointers to the next trip of the outer loop.
+    fn next_trip(&mut self, iterations: u64) {
+        let registers = pointers(self.program.level);
+        for (n, pointer) in self.program.pointers.iter().enumerate() {
+            let whole = (iterations - iterations % GROUP) as i64;
+            let moved = if pointer.stays() { 0 } else { pointer.stride * whole };
+            let ahead = (pointer.outer - moved) as i32;
+            match registers.get(n) {
+                _ if ahead == 0 => {}
+                Some(&register) => {
+                    self.r.out.add(register, ahead);
+                }
+                None => self.r.out.add_in_memory(RDI, pointer.offset as i32, ahead),
+            }
+        }
+    }
+
     fn groups(&mut self, known: Option<u64>) {
+        if self.delays {
+            self.point_to_last_group();
+            self.compute_delayed();
+            self.r.out.clear_rax();
+        }
         let tail_is_first = self.tail_is_first() && known.is_none_or(|n| n % GROUP != 0);
         if tail_is_first {
             self.first_tail(known.is_none());
         }
         let row = self.unroll as u64 * GROUP;
         if known.is_none_or(|n| n >= row) {
-            self.rows(self.unroll, known.is_none());
+            self.rows(self.unroll, known.map(|n| n / row));
         }
         if self.unroll > 1 && known.is_none_or(|n| n % row >= GROUP) {
-            self.rows(1, known.is_none());
+            self.rows(1, known.map(|n| n % row / GROUP));
         }
         if tail_is_first || known.is_some_and(|n| n % GROUP == 0) {
             return;
         }
-        if self.overlaps {
-            self.r.out.copy(RAX, RSI);
-            self.r.out.add(RAX, -(GROUP as i32));
-            return self.group(Group { n: 0, tail: false });
+        if self.overlaps || self.delays {
+            self.point_to_last_group();
+            return if self.delays { self.store_delayed() } else { self.group(Group { n: 0, tail: false }) };
         }
         self.r.out.copy(RDX, RSI);
         self.r.out.and(RDX, GROUP as i32 - 1);
@@ -242,43 +332,19 @@ impl Emit<'_> {
         none.into_iter().for_each(|jump| self.r.out.land(jump));
     }
 
-    /// Returns whether the incomplete group runs before the others. See the note on the incomplete group.
-    fn tail_is_first(&self) -> bool {
-        let program = self.program;
-        let unordered = program.carried.is_empty() && program.interleaved.is_empty();
-        program.level == Level::Avx512 && !self.overlaps && unordered && program.pointers.iter().all(|p| p.unit)
-    }
-
-    /// Emits the incomplete group before the others.
-    fn first_tail(&mut self, may_be_none: bool) {
-        self.r.out.copy(RDX, RSI);
-        self.r.out.and(RDX, GROUP as i32 - 1);
-        let none = may_be_none.then(|| self.r.out.jump(Jump::Equal));
-        self.tail_masks(RAX);
-        self.r.out.copy(RAX, RSI);
-        self.r.out.and(RAX, -(GROUP as i32));
-        self.group(Group { n: 0, tail: true });
-        self.r.out.clear_rax();
-        none.into_iter().for_each(|jump| self.r.out.land(jump));
-    }
-
-    /// Makes the masks of the first `rdx` lanes.
-    fn tail_masks(&mut self, scratch: Gpr) {
-        self.r.out.low_bits_to(scratch);
-        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(scratch.0), None);
-        self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
-    }
-
-    /// Emits the loop over whole groups, `unroll` at a time.
-    fn rows(&mut self, unroll: usize, may_be_none: bool) {
+    /// Emits the loop over whole groups, `unroll` at a time. With a known trip count of one there is no loop.
+    fn rows(&mut self, unroll: usize, trips: Option<u64>) {
         let row = unroll as i32 * GROUP as i32;
-        self.r.out.copy(RDX, RSI);
-        self.r.out.and(RDX, -row);
-        let skip = may_be_none.then(|| {
+        let is_loop = trips != Some(1);
+        if is_loop {
+            self.r.out.copy(RDX, RSI);
+            self.r.out.and(RDX, -row);
+        }
+        let skip = trips.is_none().then(|| {
             self.r.out.compare(RAX, RDX);
             self.r.out.jump(Jump::AboveOrEqual)
         });
-        if unroll > 1 {
+        if unroll > 1 && is_loop {
             self.r.out.align(32);
         }
         let head = self.r.out.bytes.len();
@@ -287,7 +353,7 @@ impl Emit<'_> {
             false => (0..unroll).for_each(|n| self.group(Group { n, tail: false })),
         }
         self.r.out.add(RAX, row);
-        for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.unit) {
+        for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.stays()) {
             let ahead = pointer.stride as i32 * row;
             match pointers(self.program.level).get(n) {
                 Some(&r) => {
@@ -296,8 +362,10 @@ impl Emit<'_> {
                 None => self.r.out.add_in_memory(RDI, pointer.offset as i32, ahead),
             }
         }
-        self.r.out.compare(RAX, RDX);
-        self.r.out.jump_back(Jump::Below, head);
+        if is_loop {
+            self.r.out.compare(RAX, RDX);
+            self.r.out.jump_back(Jump::Below, head);
+        }
         skip.into_iter().for_each(|jump| self.r.out.land(jump));
     }
 

@@ -55,6 +55,8 @@ pub(super) enum Op {
     Uniform { offset: u32, bytes: u8 },
     /// Contiguous elements. An operand is a mask; elements are zero where it is not set.
     Load { code: Code, from: Elements },
+    /// The same element in each lane.
+    Broadcast { from: Elements },
     /// Elements at the offsets of the first operand. A second operand is a mask; elements are zero where it is not set.
     Gather { code: Code, from: Elements },
     /// An instruction from one or two vectors to one.
@@ -91,7 +93,8 @@ pub(super) enum Op {
 impl Op {
     /// Returns whether it reads elements, which stores may change.
     pub(super) fn loads(self) -> bool {
-        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Whole { .. } | Op::Bytes { .. } | Op::LoadSome { .. })
+        let whole = matches!(self, Op::Load { .. } | Op::Whole { .. } | Op::Bytes { .. });
+        whole || matches!(self, Op::Broadcast { .. } | Op::Gather { .. } | Op::LoadSome { .. })
     }
 
     /// Returns whether its result needs no spill slot, because it can be recomputed from the code or the record.

@@ -124,7 +124,7 @@ impl Program {
             for (group, names) in names.iter_mut().enumerate().skip(1) {
                 let ahead = self.times(by, group as u64);
                 let inst = Inst { op: Op::Plain { code, immediate: None }, args: [reg, ahead].as_slice().into() };
-                let own = self.new_reg(Some(inst), Class::Vector, false);
+                let own = self.new_reg(Some(inst), Class::Vector);
                 names.insert(reg, own);
                 self.row.push(Item::Make(own));
             }
@@ -138,7 +138,7 @@ impl Program {
                     Item::Make(reg) if group > 0 => {
                         let mut inst = self.made[reg.0 as usize].clone();
                         inst.iter_mut().flat_map(|inst| &mut inst.args).for_each(|arg| *arg = name(*arg));
-                        let own = self.new_reg(inst, self.classes[reg.0 as usize], false);
+                        let own = self.new_reg(inst, self.classes[reg.0 as usize]);
                         names.insert(reg, own);
                         Item::Make(own)
                     }

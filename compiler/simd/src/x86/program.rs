@@ -2,7 +2,7 @@
 //!
 //! Invariants: an instruction follows those that compute its operands. Equal instructions on equal operands are emitted
 //! once; equal loads only until the next store, and equal reads of an accumulator only until it changes. Loop
-//! invariants are in `before`.
+//! invariants are in `before`, and those of the loop over groups alone in `trip`.
 
 use super::Level;
 use super::inst::{Class, Effect, Inst, Item, Op, Reg};
@@ -10,7 +10,7 @@ use super::interleaved::Interleaved;
 use super::pairs::IADD;
 use super::table::Code;
 use crate::ir::{self, Kernel};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A vector that is carried from group to group.
 #[derive(Clone, Debug)]
@@ -77,8 +77,29 @@ pub(super) struct Parallel {
 pub(super) struct Moving {
     pub offset: u32,
     pub stride: i64,
+    /// The bytes from one trip of the outer loop to the next.
+    pub outer: i64,
     /// Whether all accesses are contiguous and of one size, so that the iteration number addresses them.
     pub unit: bool,
+}
+
+impl Moving {
+    /// Returns whether the register of the pointer stays the same from group to group.
+    pub fn stays(&self) -> bool {
+        self.unit || self.stride == 0
+    }
+}
+
+/// The most stores whose values wait in registers until the other groups have run.
+const DELAYED: usize = 2;
+
+/// How often a register is computed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Rate {
+    Once,
+    /// In each trip of the outer loop.
+    Trip,
+    Group,
 }
 
 /// A program under construction.
@@ -88,12 +109,13 @@ pub(super) struct Program {
     /// The instruction that defines each register; `None` for carried ones.
     pub made: Vec<Option<Inst>>,
     pub classes: Vec<Class>,
-    /// Whether a register is a loop invariant.
-    fixed: Vec<bool>,
+    rates: Vec<Rate>,
     known: FxHashMap<Inst, Reg>,
     known_loads: FxHashMap<Inst, Reg>,
     /// Registers computed before the first group.
     pub before: Vec<Reg>,
+    /// Registers computed before the first group of each trip of the outer loop.
+    pub trip: Vec<Reg>,
     pub body: Vec<Item>,
     /// The body for the last group, if it differs.
     pub tail: Vec<Item>,
@@ -103,6 +125,11 @@ pub(super) struct Program {
     pub row_steps: Vec<Reg>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
+    /// The offset of the trip count of the outer loop, if there is one.
+    pub outer: Option<u32>,
+    /// Whether what is the same in all iterations of a trip is loaded before them. With one iteration, a store may be
+    /// to the same element.
+    pub hoists: bool,
     pub interleaved: Vec<Interleaved>,
 }
 
@@ -112,24 +139,27 @@ impl Program {
             level,
             made: Vec::new(),
             classes: Vec::new(),
-            fixed: Vec::new(),
+            rates: Vec::new(),
             known: FxHashMap::default(),
             known_loads: FxHashMap::default(),
             before: Vec::new(),
+            trip: Vec::new(),
             body: Vec::new(),
             tail: Vec::new(),
             row: Vec::new(),
             row_steps: Vec::new(),
             carried: Vec::new(),
             pointers: Vec::new(),
+            outer: None,
+            hoists: false,
             interleaved: Vec::new(),
         }
     }
 
     /// Begins another body, which cannot reuse values of the first one.
     pub fn begin_tail(&mut self) -> Vec<Item> {
-        let fixed = &self.fixed;
-        self.known.retain(|_, reg| fixed[reg.0 as usize]);
+        let rates = &self.rates;
+        self.known.retain(|_, reg| rates[reg.0 as usize] < Rate::Group);
         self.known_loads.clear();
         std::mem::take(&mut self.body)
     }
@@ -137,7 +167,13 @@ impl Program {
     /// Returns the result of an instruction.
     pub fn make(&mut self, op: Op, args: &[Reg]) -> Reg {
         let inst = Inst { op, args: args.into() };
-        let known = if op.loads() { &self.known_loads } else { &self.known };
+        let own = match op {
+            Op::Broadcast { .. } if self.hoists => Rate::Trip,
+            _ if op.loads() || matches!(op, Op::Active { .. }) => Rate::Group,
+            _ => Rate::Once,
+        };
+        let loads = op.loads() && own == Rate::Group;
+        let known = if loads { &self.known_loads } else { &self.known };
         if let Some(&reg) = known.get(&inst) {
             return reg;
         }
@@ -145,22 +181,23 @@ impl Program {
             Op::Compare { .. } | Op::Mask { .. } | Op::MaskBits { .. } => Class::Mask,
             _ => Class::Vector,
         };
-        let moves = op.loads() || matches!(op, Op::Active { .. });
-        let fixed = !moves && args.iter().all(|&a| self.fixed[a.0 as usize]);
-        let reg = self.new_reg(Some(inst.clone()), class, fixed);
-        if fixed {
-            self.before.push(reg);
-        } else {
-            self.body.push(Item::Make(reg));
+        let rate = args.iter().map(|a| self.rates[a.0 as usize]).fold(own, Rate::max);
+        let reg = self.new_reg(Some(inst.clone()), class);
+        self.rates[reg.0 as usize] = rate;
+        match rate {
+            Rate::Once => self.before.push(reg),
+            Rate::Trip => self.trip.push(reg),
+            Rate::Group => self.body.push(Item::Make(reg)),
         }
-        if op.loads() { &mut self.known_loads } else { &mut self.known }.insert(inst, reg);
+        if loads { &mut self.known_loads } else { &mut self.known }.insert(inst, reg);
         reg
     }
 
-    pub fn new_reg(&mut self, inst: Option<Inst>, class: Class, fixed: bool) -> Reg {
+    /// Returns a new register of the body.
+    pub fn new_reg(&mut self, inst: Option<Inst>, class: Class) -> Reg {
         self.made.push(inst);
         self.classes.push(class);
-        self.fixed.push(fixed);
+        self.rates.push(Rate::Group);
         Reg(self.made.len() as u32 - 1)
     }
 
@@ -197,6 +234,7 @@ impl Program {
             args.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
         }
         self.before.retain(|r| needed[r.0 as usize]);
+        self.trip.retain(|r| needed[r.0 as usize]);
         let parallel = self.carried.iter_mut().filter_map(|c| match c {
             Carried::Accumulator { parallel, .. } => parallel.as_mut(),
             Carried::Index { .. } => None,
@@ -208,10 +246,41 @@ impl Program {
         self.tail.retain(kept);
     }
 
+    /// Returns whether the body ends with a few stores of whole vectors, as far as it stores anything.
+    pub fn stores_last(&self) -> bool {
+        let first = self.body.iter().position(|item| matches!(item, Item::Do(_))).unwrap_or(self.body.len());
+        let ends = self.body[first..].iter().all(|item| match item {
+            Item::Make(reg) => self.made[reg.0 as usize].as_ref().is_some_and(|inst| !inst.op.loads()),
+            Item::Do(Effect::Store { to, mask, .. }) => mask.is_none() && to.bytes >= 4,
+            Item::Do(_) => false,
+        });
+        let stores = self.body[first..].iter().filter(|item| matches!(item, Item::Do(_))).count();
+        self.level == Level::Avx512 && ends && stores <= DELAYED
+    }
+
+    /// Returns the loop invariants that something reads besides other invariants.
+    pub fn lasting(&self) -> FxHashSet<Reg> {
+        let mut lasting: FxHashSet<Reg> = FxHashSet::default();
+        for carried in &self.carried {
+            lasting.extend(carried.start().into_iter().chain(carried.by()));
+        }
+        for item in self.body.iter().chain(&self.tail).chain(&self.row) {
+            match item {
+                Item::Make(reg) => lasting.extend(self.made[reg.0 as usize].iter().flat_map(|inst| &inst.args)),
+                Item::Do(effect) => lasting.extend(effect.reads()),
+            }
+        }
+        // What is made in each trip reads what is made once.
+        let args = self.trip.iter().flat_map(|reg| &self.made[reg.0 as usize]).flat_map(|inst| &inst.args);
+        lasting.extend(args.filter(|arg| self.rates[arg.0 as usize] == Rate::Once));
+        lasting.extend(&self.row_steps);
+        lasting
+    }
+
     /// Adds an accumulator: a register that keeps its value from group to group. Without a start, it begins with its
     /// value in the record.
     pub fn accumulator(&mut self, at: Lanes, start: Option<Reg>) -> (usize, Reg) {
-        let reg = self.new_reg(None, Class::Vector, false);
+        let reg = self.new_reg(None, Class::Vector);
         self.carried.push(Carried::Accumulator { reg, at, start, parallel: None });
         (self.carried.len() - 1, reg)
     }
@@ -230,7 +299,7 @@ impl Program {
             _ => None,
         });
         known.unwrap_or_else(|| {
-            let reg = self.new_reg(None, Class::Vector, false);
+            let reg = self.new_reg(None, Class::Vector);
             self.carried.push(Carried::Index { reg, start, code: IADD[usize::from(long)], by });
             reg
         })
@@ -264,9 +333,9 @@ impl Program {
         }
     }
 
-    /// Returns whether a register is a loop invariant.
+    /// Returns whether a register is an invariant of the loop over groups.
     pub fn is_fixed(&self, reg: Reg) -> bool {
-        self.fixed[reg.0 as usize]
+        self.rates[reg.0 as usize] < Rate::Group
     }
 }
 
@@ -297,6 +366,9 @@ pub(super) fn moving(kernel: &Kernel, level: Level) -> Vec<Moving> {
             ir::Item::Do(_) => {}
         }
     }
-    let moving = |(n, p): (usize, &ir::Moving)| Moving { offset: p.offset, stride: p.stride, unit: unit[n] };
+    let moving = |(n, p): (usize, &ir::Moving)| {
+        let ir::Moving { offset, stride, outer } = *p;
+        Moving { offset, stride, outer, unit: unit[n] }
+    };
     kernel.pointers.iter().enumerate().map(moving).collect()
 }

@@ -51,6 +51,12 @@ impl Emit<'_> {
         let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
         match (inst.op, self.program.level) {
             (op, _) if op.is_made_again() => {}
+            (Op::Broadcast { from }, _) => {
+                let n = self.r.result(reg);
+                let element = self.address(from, group, None);
+                let code = BROADCAST[usize::from(from.bytes == 8)];
+                self.r.out.vector(code, n, None, element, Masking::default(), None);
+            }
             (Op::Fma { long, negated }, _) => self.fma(reg, &inst.args, (long, negated), Masking::default()),
             (op, Level::Avx2) => self.make_avx2(reg, op, &inst.args, group),
             (op, Level::Avx512) => self.make_avx512(reg, op, &inst.args, group),

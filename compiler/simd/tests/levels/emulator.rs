@@ -107,7 +107,9 @@ impl Cpu {
                 Mnemonic::Jb if self.flags.0 => at = i.near_branch64(),
                 Mnemonic::Jae if !self.flags.0 => at = i.near_branch64(),
                 Mnemonic::Je if self.flags.1 => at = i.near_branch64(),
-                Mnemonic::Jb | Mnemonic::Jae | Mnemonic::Je | Mnemonic::Nop | Mnemonic::Vzeroupper => {}
+                Mnemonic::Jne if !self.flags.1 => at = i.near_branch64(),
+                Mnemonic::Jb | Mnemonic::Jae | Mnemonic::Je | Mnemonic::Jne => {}
+                Mnemonic::Nop | Mnemonic::Vzeroupper => {}
                 _ if i.op0_register().is_k() || i.op_count() > 1 && i.op1_register().is_k() => self.mask(&i),
                 _ if (0..i.op_count()).any(|n| i.op_register(n).is_vector_register()) => self.vector(&i),
                 _ => self.general(&i),
@@ -171,7 +173,7 @@ impl Cpu {
             Mnemonic::Shr => value(self, 0) >> value(self, 1),
             other => panic!("no lowering uses {other:?}"),
         };
-        if i.mnemonic() == Mnemonic::And {
+        if matches!(i.mnemonic(), Mnemonic::And | Mnemonic::Add) {
             self.flags = (false, low(result, bytes) == 0);
         }
         match i.op_kind(0) {

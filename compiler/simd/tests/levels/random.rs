@@ -57,6 +57,10 @@ pub struct Case {
     pub record: Vec<u8>,
     pub memory: Vec<u8>,
     pub iterations: u64,
+    /// The trips of the outer loop.
+    trips: u64,
+    /// Whether iterations store to elements that they load, so that none may run twice.
+    updates: bool,
     /// The floats that are stored: where, and their lanes.
     floats: Vec<(usize, Lane)>,
     /// Whether it consists of conversions that AVX2 does not have.
@@ -74,7 +78,7 @@ impl Case {
         let iterations = choices.pick(&[1, 5, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 130]);
         let (record, memory) = (Vec::new(), vec![0xa5; 64]);
         let kernel = Kernel::new(per_iteration);
-        Case { kernel, record, memory, iterations, floats: Vec::new(), only_avx512: false }
+        Case { kernel, record, memory, iterations, trips: 1, updates: false, floats: Vec::new(), only_avx512: false }
     }
 
     /// Appends bytes to the record.
@@ -85,15 +89,25 @@ impl Case {
         offset
     }
 
-    /// Memory for an element of each iteration, `stride` bytes apart, and `width` bytes of each; and a pointer to it.
-    fn array(&mut self, stride: i64, width: i64, displaced: i32) -> (Memory, usize) {
-        let span = stride.unsigned_abs() as i64 * (self.iterations as i64 - 1) + width;
+    /// Memory for an element of each iteration, `stride` bytes apart, and `width` bytes of each; and a pointer to it,
+    /// which moves from trip to trip by some elements of `width` bytes.
+    fn array(&mut self, (stride, ahead): (i64, i64), width: i64, displaced: i32) -> (Memory, usize) {
+        let outer = ahead * width;
+        let row = stride.unsigned_abs() as i64 * (self.iterations as i64 - 1) + width;
+        let span = row + outer.abs() * (self.trips as i64 - 1);
         let first = self.memory.len() as i64 + 3;
         self.memory.resize((first + span) as usize + 5, 0xa5);
-        let origin = if stride < 0 { first + span - width } else { first };
+        let origin = if stride < 0 { first + row - width } else { first };
+        let origin = if outer < 0 { origin + span - row } else { origin };
         let offset = self.put(&(origin - i64::from(displaced)).to_le_bytes());
-        let pointer = self.kernel.pointer(Moving { offset, stride });
+        let pointer = self.kernel.pointer(Moving { offset, stride, outer });
         (Memory { pointer, offset: displaced }, origin as usize)
+    }
+
+    /// Adds an outer loop.
+    fn repeat(&mut self, trips: u64) {
+        self.trips = trips;
+        self.kernel.outer = Some(self.put(&trips.to_le_bytes()));
     }
 
     fn fill(&mut self, choices: &mut Choices<'_>, lane: Lane, at: usize) {
@@ -116,11 +130,13 @@ impl Case {
         vec![
             plain,
             known,
-            Options { idempotent: true, ..known },
+            Options { idempotent: !self.updates, ..known },
             Options { interleave: false, ..plain },
             Options { whole_vectors: self.kernel.per_iteration > 1, ..plain },
+            Options { interleave: false, whole_vectors: self.kernel.per_iteration > 1, ..known },
         ]
         .into_iter()
+        .filter(|options| options.iterations.is_some() || self.kernel.outer.is_none())
         .filter(|options| options.whole_vectors || !self.has_narrow_strides())
         .collect()
     }
@@ -200,6 +216,17 @@ struct Random<'a, 'c> {
 /// A kernel with one element per iteration.
 pub fn case(choices: &mut Choices<'_>) -> Case {
     let case = Case::new(choices, 1);
+    grown(choices, case)
+}
+
+/// A kernel with an outer loop.
+pub fn outer(choices: &mut Choices<'_>) -> Case {
+    let mut case = Case::new(choices, 1);
+    case.repeat(choices.pick(&[2, 3, 7]));
+    grown(choices, case)
+}
+
+fn grown(choices: &mut Choices<'_>, case: Case) -> Case {
     let mut random = Random { choices, case, values: Vec::new() };
     for _ in 0..1 + random.choices.below(4) {
         random.source();
@@ -270,7 +297,9 @@ impl Random<'_, '_> {
                 let offset = self.case.put(&word.to_le_bytes());
                 self.case.kernel.uniform(lane, offset)
             }
-            1 if !self.case.kernel.defs.iter().any(|def| matches!(def.op, Op::Index { .. })) => {
+            1 if self.case.trips == 1
+                && !self.case.kernel.defs.iter().any(|def| matches!(def.op, Op::Index { .. })) =>
+            {
                 let lane = self.choices.pick(&[Lane::I32, Lane::I64]);
                 let start = self.choices.bits(lane);
                 let offset = self.case.put(&start.to_le_bytes());
@@ -297,7 +326,7 @@ impl Random<'_, '_> {
         });
         self.case.memory.truncate(first + span as usize);
         let offset = self.case.put(&(first as u64).to_le_bytes());
-        let pointer = self.case.kernel.pointer(Moving { offset, stride });
+        let pointer = self.case.kernel.pointer(Moving { offset, stride, outer: 0 });
         // Other elements of the same array.
         let turned = (0..GROUP).fold(0, |sum, n| sum | (used - 1 - (order >> (4 * n) & 15)) << (4 * n));
         for (offset, order) in [(0, turned), (4 * (used as i32 - 1), 0)] {
@@ -308,7 +337,8 @@ impl Random<'_, '_> {
     }
 
     fn load(&mut self, lane: Lane) -> Value {
-        if self.case.iterations.is_multiple_of(GROUP) && lane.bytes() == 4 && self.choices.below(3) == 0 {
+        let permutes = self.case.trips == 1 && self.case.iterations.is_multiple_of(GROUP) && lane.bytes() == 4;
+        if permutes && self.choices.below(3) == 0 {
             return self.load_permuted(lane);
         }
         let stride = self.stride(lane);
@@ -316,11 +346,14 @@ impl Random<'_, '_> {
         let steps = interleaved_stride(lane, stride);
         let phases = if steps.is_some_and(|s| s > 1) { 1 + self.choices.below(steps.unwrap_or(1) as usize) } else { 1 };
         let width = i64::from(lane.bytes()) * phases as i64;
-        let (memory, origin) = self.case.array(stride, width, displaced);
-        for n in 0..self.case.iterations as i64 {
-            for phase in 0..phases as i64 {
-                let at = (origin as i64 + stride * n + phase * i64::from(lane.bytes())) as usize;
-                self.case.fill(self.choices, lane, at);
+        let ahead = self.ahead();
+        let (memory, origin) = self.case.array((stride, ahead), width, displaced);
+        for trip in 0..self.case.trips as i64 {
+            for n in 0..self.case.iterations as i64 {
+                for phase in 0..phases as i64 {
+                    let within = stride * n + phase * i64::from(lane.bytes());
+                    self.case.fill(self.choices, lane, (origin as i64 + ahead * width * trip + within) as usize);
+                }
             }
         }
         let strided = stride != i64::from(lane.bytes());
@@ -421,31 +454,66 @@ impl Random<'_, '_> {
         if let Some(steps) = interleaved_stride(lane, stride) {
             let phases: Vec<u8> = (0..steps.max(1) as u8).filter(|_| self.choices.below(4) > 0).collect();
             let phases = if phases.is_empty() { vec![0] } else { phases };
-            let (to, origin) = self.case.array(stride, bytes * steps.max(1), 0);
+            let (width, ahead) = (bytes * steps.max(1), self.stored_ahead(stride));
+            let (to, origin) = self.case.array((stride, ahead), width, 0);
             let values: Vec<(u8, Value)> = phases.iter().map(|&phase| (phase, self.of(lane))).collect();
             for &phase in &phases {
-                self.note(origin, (stride, i64::from(phase) * bytes), lane);
+                self.note(origin, (stride, i64::from(phase) * bytes, ahead * width), lane);
             }
             return self.case.kernel.effect(Effect::StoreInterleaved { to, values: values.into_iter().collect() });
         }
         let mask = self.mask();
         let displaced = self.choices.pick(&[0, 64, -4]);
-        let (to, origin) = self.case.array(stride, bytes, displaced);
-        self.note(origin, (stride, 0), lane);
+        let ahead = self.stored_ahead(stride);
+        let (to, origin) = self.case.array((stride, ahead), bytes, displaced);
+        self.note(origin, (stride, 0, ahead * bytes), lane);
         self.case.kernel.store(to, value, mask);
     }
 
-    /// Records the locations of stored floats.
-    fn note(&mut self, origin: usize, (stride, ahead): (i64, i64), lane: Lane) {
-        if lane.is_float() {
-            let at = |n: i64| ((origin as i64 + stride * n + ahead) as usize, lane);
-            self.case.floats.extend((0..self.case.iterations as i64).map(at));
+    /// Adds a value to elements of memory, which may be those of the trip before.
+    fn update(&mut self, value: Value) {
+        let lane = self.case.kernel.lane(value);
+        if lane.is_mask() || lane.bytes() < 4 {
+            return self.store();
         }
+        let bytes = i64::from(lane.bytes());
+        let ahead = self.stored_ahead(bytes);
+        let (at, origin) = self.case.array((bytes, ahead), bytes, 0);
+        self.note(origin, (bytes, 0, ahead * bytes), lane);
+        let old = self.case.kernel.load(lane, at, None);
+        let new = self.case.kernel.binary(Op::Add, old, value);
+        let mask = self.mask();
+        self.case.kernel.store(at, new, mask);
+        self.case.updates = true;
+    }
+
+    /// Records the locations of stored floats.
+    fn note(&mut self, origin: usize, (stride, ahead, outer): (i64, i64, i64), lane: Lane) {
+        if lane.is_float() {
+            for trip in 0..self.case.trips as i64 {
+                let at = |n: i64| ((origin as i64 + outer * trip + stride * n + ahead) as usize, lane);
+                self.case.floats.extend((0..self.case.iterations as i64).map(at));
+            }
+        }
+    }
+
+    /// The elements by which a load moves from trip to trip.
+    fn ahead(&mut self) -> i64 {
+        if self.case.trips > 1 { self.choices.pick(&[0, 1, 17, -3]) } else { 0 }
+    }
+
+    /// The elements by which a store moves: none, or a row, so that no element is stored with an offset of some bytes.
+    fn stored_ahead(&mut self, stride: i64) -> i64 {
+        let row = stride.abs() * self.case.iterations as i64;
+        if self.case.trips > 1 { self.choices.pick(&[0, row, -row]) } else { 0 }
     }
 
     fn accumulate(&mut self) {
         let value = self.some();
         let lane = self.case.kernel.lane(value);
+        if self.case.trips > 1 {
+            return self.update(value);
+        }
         // Accumulators must fit into registers, together with an index.
         let carried = self.case.kernel.accumulators.iter().map(|a| Level::Avx2.vectors(a.lane)).sum::<usize>();
         let index = Level::Avx2.vectors(Lane::I64);
@@ -479,7 +547,7 @@ pub fn narrow(choices: &mut Choices<'_>) -> Case {
     let mut random = Random { choices, case, values: Vec::new() };
     for _ in 0..1 + random.choices.below(3) {
         let lane = random.choices.pick(&memory_lane);
-        let (from, origin) = random.case.array(4, 4, 0);
+        let (from, origin) = random.case.array((4, 0), 4, 0);
         for n in 0..random.case.iterations as usize * usize::from(per) {
             random.case.fill(random.choices, lane, origin + n * lane.bytes() as usize);
         }
@@ -492,7 +560,7 @@ pub fn narrow(choices: &mut Choices<'_>) -> Case {
     let stored: Vec<Value> =
         random.values.iter().copied().filter(|&v| memory_lane.contains(&random.case.kernel.lane(v))).collect();
     let value = random.choices.pick(&stored);
-    let (to, _) = random.case.array(4, 4, 0);
+    let (to, _) = random.case.array((4, 0), 4, 0);
     random.case.kernel.store(to, value, None);
     random.narrow_sum();
     random.case

@@ -16,6 +16,8 @@ pub(super) struct Differ<'l, 'a, 'b> {
     pub var: Option<LocalId>,
     /// The loops inside it whose iterations are lanes too.
     pub nest: Nest,
+    /// The index of the loop around it that a vector kernel runs too. What depends on it counts as different.
+    pub outer: Option<LocalId>,
     pub locals: EntitySet<LocalId>,
     /// The storages that the body stores to.
     pub stored: Vec<Storage>,
@@ -62,7 +64,10 @@ impl Differ<'_, '_, '_> {
         }
         let expr = &self.l.codelet.exprs[e];
         let differs = match expr.kind {
-            ExprKind::Local(l) => Some(l) == self.var || self.nest.contains(l) || self.locals.contains(l),
+            ExprKind::Local(l) => {
+                let index = Some(l) == self.var || Some(l) == self.outer || self.nest.contains(l);
+                index || self.locals.contains(l)
+            }
             ExprKind::Load { field, .. } => self.stored.contains(&Storage::Field(field)) || self.step(field) != 0,
             ExprKind::LoadLocal { local, .. } => self.stored.contains(&Storage::Local(local)),
             ExprKind::ConstField(_) => self.var.is_none() && !self.l.spec.shares_consts(),

@@ -7,6 +7,7 @@
 //! - `lanes`: the language's types and operators in the vector IR
 //! - `body`: the steps of a plan; `nested`: inner loops and reductions; `interleaved`: stores that are combined with
 //!   neighbours
+//! - `outer`: loops around a kernel that the kernel runs itself
 //! - `reduce`, `totals`: reductions and totals of a loop
 //! - `narrow`: kernels over integers of 8 and 16 bits
 //!
@@ -22,6 +23,7 @@ mod interleaved;
 mod lanes;
 mod narrow;
 mod nested;
+mod outer;
 mod reduce;
 mod totals;
 
@@ -29,7 +31,7 @@ pub(super) use lanes::lane;
 
 use super::Plan;
 use super::loops::Rest;
-use super::nest::Nest;
+use super::nest::{Loops, Nest};
 use super::steps::{self, Exit};
 use crate::lower::loops::Range;
 use crate::lower::{Lower, NAMESPACE};
@@ -37,7 +39,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, Signature, StackSlot, Type,
+    UserExternalName, Value,
 };
 use cranelift_entity::SecondaryMap;
 use girder_codelet::nest::loop_nest;
@@ -73,10 +76,15 @@ pub(super) struct VectorKernel<'p> {
     totals: Vec<KernelTotal>,
     /// Values that were evaluated early.
     early: FxHashMap<ExprId, Lanes>,
+    /// The offset of the trip count of the outer loop in the record.
+    trips: u32,
     /// Indices in the record: the offset, the step from iteration to iteration, the type, and the value in the first
     /// iteration.
     indices: Vec<(u32, i64, Type, Value)>,
 }
+
+/// A number of steps, and the bytes of each.
+type Ahead = (Value, fn(Moving) -> i64);
 
 /// The parts of an address, except its constant offset.
 #[derive(PartialEq)]
@@ -84,6 +92,8 @@ struct Origin {
     storage: Storage,
     terms: Vec<(Value, i64)>,
     stride: i64,
+    /// The bytes from trip to trip of the outer loop; 0 without one.
+    outer: i64,
 }
 
 impl Lower<'_, '_> {
@@ -179,7 +189,7 @@ impl Lower<'_, '_> {
         }
         let nest = Nest::of(&found);
         let steps = steps::steps(found.body, Some(Exit::Continue(found.label)))?;
-        let plan = self.plan_of_steps(Some(index), &nest, steps, &[], true)?;
+        let plan = self.plan_of_steps(Some(index), Loops { nest: nest.clone(), outer: None }, steps, &[], true)?;
         let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
         let pays = plan.stores() && plan.strided == 0 && plan.ramp_uses == 0;
         (pays && !keeps).then(|| (plan, trips * nest.iterations()))
@@ -208,19 +218,14 @@ impl Lower<'_, '_> {
         self.end_totals(record, &totals);
     }
 
-    /// Assembles the kernel, fills the record and calls the kernel for all iterations, in chunks if they may be many.
-    fn call_kernel(&mut self, vk: &mut VectorKernel<'_>, count: Value, known: Option<u64>, poll: bool) {
+    /// Assembles the kernel and stores the numbers of its record. Returns the function and the address of the record.
+    fn assembled(&mut self, vk: &mut VectorKernel<'_>, iterations: Option<u64>) -> (FuncRef, Value) {
         let size = &mut self.b.func.sized_stack_slots[vk.slot].size;
         *size = vk.bytes.max(*size);
         vk.ir.prune();
-        let short = calls_once(poll, known);
         let number = self.kernels.len() as u32;
-        let options = Options {
-            iterations: short,
-            idempotent: vk.plan.idempotent,
-            listing: self.listed,
-            ..self.features.options
-        };
+        let options =
+            Options { iterations, idempotent: vk.plan.idempotent, listing: self.listed, ..self.features.options };
         let mut machine = match self.features.reference {
             Some(reference) => Machine::calling(reference, Box::leak(Box::new(vk.ir.clone()))),
             None => assemble(&vk.ir, self.level(), &options),
@@ -233,25 +238,41 @@ impl Lower<'_, '_> {
         for &(offset, value) in &vk.record {
             self.b.ins().store(flags, value, base, Offset32::new(offset as i32));
         }
+        (callee, base)
+    }
+
+    /// Stores the addresses of the record, as they are some steps ahead.
+    fn store_pointers(&mut self, vk: &VectorKernel<'_>, base: Value, ahead: Option<Ahead>) {
+        let flags = MemFlagsData::new().with_notrap();
+        for &(_, pointer, address) in &vk.pointers {
+            let moving = vk.ir.pointers[pointer.0 as usize];
+            let now = match ahead {
+                Some((done, bytes)) => {
+                    let ahead = self.scaled(done, bytes(moving));
+                    self.b.ins().iadd(address, ahead)
+                }
+                None => address,
+            };
+            self.b.ins().store(flags, now, base, Offset32::new(moving.offset as i32));
+        }
+    }
+
+    /// Calls the kernel for all iterations, in chunks if they may be many.
+    fn call_kernel(&mut self, vk: &mut VectorKernel<'_>, count: Value, known: Option<u64>, poll: bool) {
+        let short = calls_once(poll, known);
+        let (callee, base) = self.assembled(vk, short);
         if !poll || short.is_some() {
-            for &(_, pointer, address) in &vk.pointers {
-                let offset = vk.ir.pointers[pointer.0 as usize].offset;
-                self.b.ins().store(flags, address, base, Offset32::new(offset as i32));
-            }
+            self.store_pointers(vk, base, None);
             self.b.ins().call(callee, &[base, count]);
             return;
         }
+        let flags = MemFlagsData::new().with_notrap();
         let zero = self.i64(0);
         let end = self.b.ins().iadd_imm_s(count, CHUNK as i64 - 1);
         let end = self.b.ins().band_imm_s(end, -(CHUNK as i64));
         let chunks = Range { lo: zero, hi: end, step: CHUNK as i64, trips: None, poll: true };
         self.counted(chunks, None, |l, done| {
-            for &(_, pointer, address) in &vk.pointers {
-                let moving = vk.ir.pointers[pointer.0 as usize];
-                let ahead = l.scaled(done, moving.stride);
-                let now = l.b.ins().iadd(address, ahead);
-                l.b.ins().store(flags, now, base, Offset32::new(moving.offset as i32));
-            }
+            l.store_pointers(vk, base, Some((done, |moving| moving.stride)));
             for (offset, step, ty, first) in &vk.indices {
                 let ahead = l.scaled(done, *step);
                 let ahead = if ty.bytes() == 4 { l.b.ins().ireduce(*ty, ahead) } else { ahead };
@@ -267,7 +288,7 @@ impl Lower<'_, '_> {
     }
 
     /// Declares the n-th vector kernel as a function.
-    fn kernel_function(&mut self, number: u32) -> cranelift_codegen::ir::FuncRef {
+    fn kernel_function(&mut self, number: u32) -> FuncRef {
         let mut signature = Signature::new(self.convention);
         signature.params.extend([AbiParam::new(I64); 2]);
         let signature = self.b.import_signature(signature);
@@ -305,8 +326,20 @@ impl<'p> VectorKernel<'p> {
             zero: None,
             totals: Vec::new(),
             early: FxHashMap::default(),
+            trips: 0,
             indices: Vec::new(),
         }
+    }
+
+    /// Adds an outer loop, whose trip count is in the record.
+    fn begin_outer(&mut self) {
+        self.trips = self.room(8);
+        self.ir.outer = Some(self.trips);
+    }
+
+    /// Returns the offset of the trip count of the outer loop in the record.
+    fn trips_offset(&self) -> u32 {
+        self.trips
     }
 
     /// Allocates space in the record and returns its offset.
@@ -329,7 +362,7 @@ impl<'p> VectorKernel<'p> {
             return *pointer;
         }
         let offset = self.room(8);
-        let pointer = self.ir.pointer(Moving { offset, stride: origin.stride });
+        let pointer = self.ir.pointer(Moving { offset, stride: origin.stride, outer: origin.outer });
         self.pointers.push((origin, pointer, address()));
         pointer
     }

@@ -20,6 +20,15 @@ use smallvec::SmallVec;
 #[derive(Clone, Default)]
 pub(in crate::lower) struct Nest(SmallVec<[(LocalId, u64); 3]>);
 
+/// The loops inside and around the one whose iterations are lanes.
+#[derive(Clone, Default)]
+pub(in crate::lower) struct Loops {
+    /// Those inside it whose iterations are lanes too.
+    pub nest: Nest,
+    /// The one around it that a vector kernel runs too.
+    pub outer: Option<LocalId>,
+}
+
 /// How much a number grows along the outer loop, and along each inner one.
 pub(super) type Steps = SmallVec<[i64; 4]>;
 

@@ -14,6 +14,8 @@ pub(in crate::lower) struct Plan {
     pub var: Option<LocalId>,
     /// The loops inside it whose iterations are lanes too.
     pub nest: Nest,
+    /// The index of the loop around it that the vector kernel runs too.
+    pub outer: Option<LocalId>,
     pub steps: Vec<Step>,
     /// The size of each value in bytes.
     pub width: u32,

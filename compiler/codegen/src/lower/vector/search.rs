@@ -4,7 +4,7 @@
 
 use super::Plan;
 use super::differ::Differ;
-use super::nest::{Nest, Permuted};
+use super::nest::{Loops, Permuted};
 use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::host::UNROLLED_NODES;
@@ -112,13 +112,13 @@ impl<'a, 'b> Lower<'a, 'b> {
         if mixed && matches!(exit, Some(Exit::Continue(_))) {
             totals::find(self.codelet, &mut steps, body);
         }
-        self.plan_of_steps(index, &Nest::default(), steps, values, mixed)
+        self.plan_of_steps(index, Loops::default(), steps, values, mixed)
     }
 
     pub(super) fn plan_of_steps(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
-        nest: &Nest,
+        Loops { nest, outer }: Loops,
         mut steps: Vec<Step>,
         values: &[ExprId],
         mixed: bool,
@@ -129,8 +129,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
         let var = index.map(|i| i.0);
-        let nest = nest.clone();
-        let differ = Differ { l: self, var, nest, locals: EntitySet::new(), stored: Vec::new(), mixed };
+        let differ = Differ { l: self, var, nest, outer, locals: EntitySet::new(), stored: Vec::new(), mixed };
         let mut search = Search {
             differ,
             range: range.map(|(lo, hi)| (i128::from(lo), i128::from(hi) - 1)),
@@ -170,11 +169,12 @@ impl<'a, 'b> Lower<'a, 'b> {
         let Search { differ, width, sets, early, same, loads, permuted, ramps, loads_of_stored, nested, size, .. } =
             search;
         let (strided, narrow, ramp_uses, totals) = (search.strided, search.narrow, search.ramp_uses, search.totals);
-        let (var, nest, differing) = (differ.var, differ.nest, differ.locals);
+        let (var, nest, outer, differing) = (differ.var, differ.nest, differ.outer, differ.locals);
         let idempotent = !loads_of_stored;
         Some(Plan {
             var,
             nest,
+            outer,
             steps,
             width,
             sets,
@@ -285,6 +285,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     let bytes = self.stride(*storage, index, context.conditional);
                     *stride = bytes.or_else(|| self.l().refuse(UNEVEN))?;
                     self.take_stride(ty, *stride, context, true)?;
+                    self.moves_evenly((*storage, index), *stride)?;
                     self.value(*value, context)?;
                 }
                 Step::If { cond, then, els, differs, joins } => {
@@ -327,7 +328,9 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         if !self.differ.nest.is_empty() && stored && stride != i64::from(ty.bytes()) {
             return self.l().refuse(UNEVEN);
         }
-        if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
+        // What is the same in a row of an outer loop is loaded by one instruction, like contiguous elements.
+        let still = self.differ.outer.is_some() && stride == 0 && !stored && !context.conditional && ty.bytes() >= 4;
+        if stride == i64::from(ty.bytes()) || still || whole && near(ty, stride).is_some() {
             return Some(());
         }
         self.strided += 1;

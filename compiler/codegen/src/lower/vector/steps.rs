@@ -3,7 +3,7 @@
 //! Invariant: steps run in the order of the statements from which they are made. Early exits have become branches.
 
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{Binder, Index, Label, Reduce, ReduceOp, Stmt, StmtBlock, Storage};
+use girder_ir::codelet::{Binder, Index, Label, Reduce, ReduceOp, Stmt, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// A statement.
@@ -107,7 +107,7 @@ impl Exit {
 }
 
 /// Returns the steps of a block that `exit` may end early; `None` if the block contains unsupported statements.
-pub(super) fn steps(block: &StmtBlock, exit: Option<Exit>) -> Option<Vec<Step>> {
+pub(super) fn steps(block: &[Stmt], exit: Option<Exit>) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     flatten(block, exit, NESTING, &mut steps)?;
     Some(steps)

@@ -284,6 +284,28 @@ fn a_reduction_of_some_elements_has_a_position() {
 }
 
 #[test]
+fn conditions_on_quotients_bound_indices() {
+    // for i in 0..3 * n { k = 2 * i - 3; if k >= 0 && k % 2 == 1 && k / 3 < n { y[k / 3] = n; } }
+    let (c, facts) = over_vector(8, |b, y, n| {
+        let (i, k) = (b.local(I64), b.local(I64));
+        let [zero, one, two, three] = [0, 1, 2, 3].map(|n| b.int(n));
+        let (vi, vk) = (b.get(i), b.get(k));
+        let value = b.binary(Mul, two, vi);
+        let value = b.binary(Sub, value, three);
+        let set = Stmt::Set { local: k, value };
+        let (above, odd, third) = (b.binary(Ge, vk, zero), b.binary(Rem, vk, two), b.binary(Div, vk, three));
+        let (odd, inside) = (b.binary(Eq, odd, one), b.binary(Lt, third, n));
+        let cond = b.expr(ElemType::Bool, ExprKind::AndThen { a: above, b: odd });
+        let cond = b.expr(ElemType::Bool, ExprKind::AndThen { a: cond, b: inside });
+        let at = b.binary(Div, vk, three);
+        let store = b.store(y, &[at], n);
+        let hi = b.binary(Mul, three, n);
+        vec![b.for_loop(i, zero, hi, 1, vec![set, Stmt::If { cond, then: vec![store], els: vec![] }])]
+    });
+    assert!(all_proven(&c, &facts));
+}
+
+#[test]
 fn constants_decide_shifts() {
     let (c, facts) = over_vector(4, |b, y, n| {
         let (zero, five) = (b.int(0), b.int(5));

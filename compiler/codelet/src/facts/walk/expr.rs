@@ -1,10 +1,13 @@
 //! Expressions: their values, and the checks inside them.
 
 use super::FactsWalk;
+use super::limits::{Limits, Relations};
+use crate::facts::affine::Affine;
 use crate::facts::interval::Interval;
 use crate::facts::value::{State, Value};
 use girder_ir::codelet::{Check, ExprKind, Storage};
-use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::ids::{ExprId, FieldId, LocalId};
+use girder_ir::types::ElemType;
 
 impl FactsWalk<'_> {
     pub(super) fn eval(&mut self, e: ExprId, state: &State) -> Value {
@@ -13,7 +16,7 @@ impl FactsWalk<'_> {
         match codelet.exprs[e].kind {
             ExprKind::Const(c) => Value::of(Interval::constant(c)),
             ExprKind::Local(local) => state.value(local).clone(),
-            ExprKind::ConstField(_) => Value::unknown(ty),
+            ExprKind::ConstField(field) => self.constant(field, ty),
             ExprKind::Size(size) => Value::point(self.sizes.sizes[size]),
             ExprKind::Worker => match self.worker {
                 Some(worker) => Value::point(worker.number.into()),
@@ -64,6 +67,20 @@ impl FactsWalk<'_> {
                 Value::unknown(ty)
             }
         }
+    }
+
+    /// Returns the value of a constant, which is the same throughout a run.
+    fn constant(&mut self, field: FieldId, ty: ElemType) -> Value {
+        let mut value = Value::unknown(ty);
+        if ty.is_int() {
+            let symbol = self.constants[field].unwrap_or_else(|| {
+                let limits = Limits { range: value.range, least: Relations::new(), most: Relations::new() };
+                self.symbol(limits)
+            });
+            self.constants[field] = Some(symbol);
+            value.affine.get_or_insert(Affine::symbol(symbol));
+        }
+        value
     }
 
     /// Evaluates `b` where `a` equals `go_on`; elsewhere the result is `!go_on`.

@@ -3,6 +3,7 @@
 //! Invariant: at the head of a loop nothing is known about the variables that its body assigns, so one visit stands for
 //! all iterations.
 
+use super::limits::{Limits, Relations};
 use super::{FactsWalk, assigned};
 use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
@@ -29,6 +30,9 @@ pub(super) struct Range {
     step: i64,
     /// Whether the workers of a tile share these iterations; each of them has a part, or none.
     shared: bool,
+    /// Bounds of the index that depend on other values.
+    least: Relations,
+    most: Relations,
 }
 
 /// What single iterations of a `while` have shown.
@@ -58,8 +62,11 @@ impl FactsWalk<'_> {
         if let Some(n) = share {
             let values = (n > 0).then(|| Interval::new(0, i128::from(n) - 1));
             let exact = Some((Affine::constant(0), n));
-            return Range { var, values, certain: n > 0, exact, at_most: n.unsigned_abs(), step, shared: true };
+            let (least, most) = (Relations::new(), Relations::new());
+            let at_most = n.unsigned_abs();
+            return Range { var, values, certain: n > 0, exact, at_most, step, shared: true, least, most };
         }
+        let (start, end) = (lo, hi);
         let (lo, hi) = (self.eval(lo, state), self.eval(hi, state));
         let count = match (&lo.affine, &hi.affine) {
             (Some(l), Some(h)) => h.difference(l).map(|span| trips(0, span, step)),
@@ -81,7 +88,13 @@ impl FactsWalk<'_> {
         };
         let exact = lo.affine.zip(count.and_then(|n| i64::try_from(n).ok()));
         let values = (most > 0 && values.lo <= values.hi).then_some(values);
-        Range { var, values, certain: least > 0, exact, at_most: most, step, shared: false }
+        let (at_most, certain) = (most, least > 0);
+        let is_known = from.is_point().is_some() && to.is_point().is_some();
+        let (least, most) = match step > 0 && !is_known {
+            true => (self.least(start, state), self.most(end, from.lo, state)),
+            false => (Relations::new(), Relations::new()),
+        };
+        Range { var, values, certain, exact, at_most, step, shared: false, least, most }
     }
 
     /// Returns n if a range is `worker * n / workers..(worker + 1) * n / workers`: the contiguous shares of `0..n` of
@@ -173,7 +186,7 @@ impl FactsWalk<'_> {
             let indices = (0..trips).map(|t| first + range.step * t);
             return self.one_by_one(range.var, indices, label, body, state);
         }
-        let symbol = self.symbol();
+        let symbol = self.symbol(Limits { range: values, least: range.least.clone(), most: range.most.clone() });
         let mut head = self.head(&[body], state);
         head.set(range.var, self.unknown(range.var));
         let mut inside = head.clone();
@@ -182,7 +195,9 @@ impl FactsWalk<'_> {
         self.breaks.remove(&label);
         self.continues.remove(&label);
         let around = self.nest_begins();
+        self.around.push(symbol);
         let end_of_body = self.block(body, inside);
+        self.around.pop();
         self.nest_ends(around, &[&range], site);
         let end_of_body = State::join_paths(end_of_body, self.continues.remove(&label));
         let end = match (end_of_body, &range.exact) {
@@ -312,16 +327,22 @@ impl FactsWalk<'_> {
         let ranges: Vec<Range> = reduce.binders.iter().map(|b| self.range(b.var, b.lo, b.hi, b.step, &state)).collect();
         let mut head = self.head(&[&reduce.filter_before, &reduce.before], state);
         let mut inside = Some(head.clone());
+        let mut symbols = Vec::new();
         for range in &ranges {
             head.set(range.var, self.unknown(range.var));
-            let symbol = self.symbol();
             inside = inside.zip(range.values).map(|(mut state, values)| {
+                let limits = Limits { range: values, least: range.least.clone(), most: range.most.clone() };
+                let symbol = self.symbol(limits);
+                symbols.push(symbol);
                 state.set(range.var, self.index_value(symbol, values));
                 state
             });
         }
         let around = self.nest_begins();
+        let outside = self.around.len();
+        self.around.extend(symbols);
         let value = inside.and_then(|state| self.element(reduce, state));
+        self.around.truncate(outside);
         self.nest_ends(around, &ranges.iter().collect::<Vec<_>>(), reduce.iterations);
         let certain = ranges.iter().all(|r| r.certain && !r.shared) && reduce.filter.is_none();
         if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
@@ -364,9 +385,9 @@ impl FactsWalk<'_> {
         }
     }
 
-    fn symbol(&mut self) -> Symbol {
-        self.symbols += 1;
-        Symbol(self.symbols)
+    pub(super) fn symbol(&mut self, limits: Limits) -> Symbol {
+        self.symbols.push(limits);
+        Symbol(self.symbols.len() as u32 - 1)
     }
 
     fn index_value(&self, symbol: Symbol, values: Interval) -> Value {

@@ -20,6 +20,10 @@ impl Lowering<'_> {
     /// Loads elements.
     pub(super) fn load(&mut self, def: &Def, from: Memory, half: u8) -> Regs {
         let lane = def.lane;
+        if def.args.is_empty() && self.kernel.is_still(lane, from) {
+            let element = self.to.make(Machine::Broadcast { from: self.elements(lane, from, 0) }, &[]);
+            return SmallVec::from_elem(element, 1 + usize::from(lane.is_long()));
+        }
         let under = self.under(half, def.args.first().copied());
         if !self.kernel.is_contiguous(lane, from) {
             return self.load_strided(def, from, under, half);

@@ -61,6 +61,10 @@ impl Lowering<'_> {
     pub(super) fn load(&mut self, def: &Def, from: Memory) -> Regs {
         let (lane, stride) = (def.lane, self.kernel.stride(from));
         let at = self.elements(lane, from);
+        if def.args.is_empty() && self.kernel.is_still(lane, from) {
+            let element = self.to.make(Machine::Broadcast { from: at }, &[]);
+            return SmallVec::from_elem(element, parts(at, stride).len());
+        }
         let contiguous = self.kernel.is_contiguous(lane, from);
         let steps = interleaved_stride(lane, stride).filter(|_| def.args.is_empty() && self.options.whole_vectors);
         if let Some(steps) = steps.filter(|_| !contiguous) {

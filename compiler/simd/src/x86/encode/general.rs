@@ -11,6 +11,7 @@ pub(crate) enum Jump {
     /// After [`Bytes::unless_bit`] has tested a bit: if it is clear.
     AboveOrEqual = 0x3,
     Equal = 0x4,
+    NotEqual = 0x5,
 }
 
 impl Jump {
@@ -19,6 +20,7 @@ impl Jump {
             Jump::Below => "jb",
             Jump::AboveOrEqual => "jae",
             Jump::Equal => "je",
+            Jump::NotEqual => "jne",
         }
     }
 }
@@ -54,6 +56,13 @@ impl Bytes {
     pub fn copy(&mut self, to: Gpr, from: Gpr) {
         self.list(format_args!("mov {}, {}", to.name(), from.name()));
         self.general(0x89, from.0, Rm::Register(to.0));
+    }
+
+    /// `to = number`
+    pub fn set(&mut self, to: Gpr, number: i32) {
+        self.list(format_args!("mov {}, {number}", to.name()));
+        self.general(0xc7, 0, Rm::Register(to.0));
+        self.put(&number.to_le_bytes());
     }
 
     /// `to += number`; returns the position of the number.

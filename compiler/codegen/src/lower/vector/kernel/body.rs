@@ -243,7 +243,11 @@ impl Lower<'_, '_> {
             sum.constant = 0;
             sum.add(constant, 1, self.depth);
         }
-        let pointer = vk.pointer(Origin { storage, terms, stride }, || {
+        let outer = vk.plan.outer.map_or(0, |outer| {
+            let bytes = self.outer_stride((outer, &vk.plan.differing), (storage, index));
+            bytes.expect("a plan with an outer loop has accesses that move evenly")
+        });
+        let pointer = vk.pointer(Origin { storage, terms, stride, outer }, || {
             let base = self.storage_address(storage);
             self.materialise(base, &sum).0
         });

@@ -10,7 +10,7 @@ use super::{Lanes, VectorKernel};
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::Plan;
-use crate::lower::vector::nest::Nest;
+use crate::lower::vector::nest::Loops;
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::steps::{self, Step, Total};
 use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
@@ -147,7 +147,7 @@ impl Lower<'_, '_> {
         then.push(Step::Total(total));
         let mut body = steps::steps(&r.filter_before, None)?;
         body.push(Step::If { cond, then, els: Vec::new(), differs: true, joins: false });
-        let plan = self.plan_of_steps(Some((binder.var, binder.lo, binder.hi)), &Nest::default(), body, &[], true)?;
+        let plan = self.plan_of_steps(Some((binder.var, binder.lo, binder.hi)), Loops::default(), body, &[], true)?;
         let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
         // Each row begins at the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;

@@ -9,6 +9,9 @@ use crate::lower::vector::steps::Step;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
 
+/// The greatest distance that a pointer moves at once.
+const FARTHEST: u64 = 1 << 28;
+
 impl Search<'_, '_, '_> {
     /// Returns the step of an `i64` expression from iteration to iteration, if it is a known constant.
     pub(super) fn slope(&self, e: ExprId, conditional: bool) -> Option<i64> {
@@ -29,6 +32,7 @@ impl Search<'_, '_, '_> {
         let both = |a: Steps, b: Steps, op: fn(i64, i64) -> i64| a.into_iter().zip(b).map(|(a, b)| op(a, b)).collect();
         match self.l().codelet.exprs[e].kind {
             ExprKind::Local(l) if Some(l) == self.differ.var => Some(nest.steps(|along| i64::from(along.is_none()))),
+            ExprKind::Local(l) if Some(l) == self.differ.outer => Some(nest.steps(|_| 0)),
             ExprKind::Local(l) if nest.contains(l) => Some(nest.steps(|along| i64::from(along == Some(l)))),
             ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => Some(both(of(a)?, of(b)?, i64::wrapping_add)),
             ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => Some(both(of(a)?, of(b)?, i64::wrapping_sub)),
@@ -75,6 +79,17 @@ impl Search<'_, '_, '_> {
             let steps = self.slopes(e, conditional)?.into_iter();
             Some(sum.iter().zip(steps).map(|(sum, step)| sum.wrapping_add(step.wrapping_mul(stride))).collect())
         })
+    }
+
+    /// Checks that an access moves by a constant from trip to trip of the outer loop, if there is one, and that its
+    /// elements have at least 32 bits: kernels over narrow integers have no outer loop.
+    pub(super) fn moves_evenly(&self, access: (Storage, &Index), stride: i64) -> Option<()> {
+        let Some(outer) = self.differ.outer else { return Some(()) };
+        let iterations = self.range.map_or(i128::MAX, |(least, greatest)| greatest - least + 1);
+        let bytes = self.l().outer_stride((outer, &self.differ.locals), access)?;
+        let near =
+            bytes.unsigned_abs() <= FARTHEST && i128::from(stride).abs().saturating_mul(iterations) <= FARTHEST.into();
+        (near && self.l().element_type(access.0).bytes() >= 4).then_some(())
     }
 
     /// Checks that no two iterations access an element that either of them stores. Vertices never do so in fields, by

@@ -98,6 +98,7 @@ impl Search<'_, '_, '_> {
             return self.load_permuted(e, storage, &strides, context);
         };
         self.take_stride(ty, stride, context, false)?;
+        self.moves_evenly((storage, index), stride)?;
         if !context.conditional && !context.inner {
             self.sure.push((storage, index.clone()));
         }
