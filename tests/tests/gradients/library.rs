@@ -220,6 +220,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         "conv",
         &[
             "each_axis",
+            "joined",
+            "convolution",
             "padding",
             "three",
             "geometry",

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Each worker of a tile runs this with its own share of 0..c. The shares follow one another, so one run with all of
-//! 0..c does the same, with longer rows: the iterations of different shares touch different elements, and no value goes
-//! from one to the other. Several loops may have the same shares, such as those in the branches of a condition. A worker
-//! may keep values in an array of its own, if each iteration uses only the elements at its index.
+//! 0..c does the same, with longer rows: the iterations of different shares touch different elements, and no value
+//! goes from one to the other. Several loops may have the same shares, such as those in the branches of a condition. A
+//! worker may keep values in an array of its own, if each iteration uses only the elements at its index.
 //!
 //! Invariant: every element is stored by the same statement with the same operands; no check can fail.
 

@@ -4,8 +4,8 @@
 //! for j in max(0, s - 1 - u) / s..min(n, (w - u + s - 1) / s) { y[j] = x[j * s + u]; }
 //! ```
 //!
-//! If nothing is known of `u`, an interval says nothing of `j * s + u`. But a quotient is rounded, so `s * j` is at least
-//! `-u` and at most `w - u - 1`, and the index is inside of `x[w]`.
+//! If nothing is known of `u`, an interval says nothing of `j * s + u`. But a quotient is rounded, so `s * j` is at
+//! least `-u` and at most `w - u - 1`, and the index is inside of `x[w]`.
 //!
 //! Invariant: a relation holds in every iteration of the loop; no sum that it stands for can have wrapped.
 
@@ -62,7 +62,7 @@ impl FactsWalk<'_> {
         self.lower(lo, state, DEPTH)
     }
 
-    /// Returns upper bounds of the index of a loop that ends before `hi`, in its iterations; `first` is the least index.
+    /// Returns upper bounds of the index of a loop that ends before `hi`, in its iterations. No index is below `first`.
     pub(super) fn most(&mut self, hi: ExprId, first: i128, state: &State) -> Relations {
         let bounds = self.upper(hi, first.saturating_add(1), state, DEPTH);
         bounds.iter().filter_map(|bound| bound.plus(-1)).collect()
@@ -161,8 +161,8 @@ impl FactsWalk<'_> {
         (divisor > 0 && self.codelet.exprs[e].ty == ElemType::I64).then_some((a, divisor))
     }
 
-    /// Returns whether a form is certainly at most `limit` in the loops around: by the intervals of its symbols, or with
-    /// a bound of one of the loops, which is a form that is not positive, subtracted some times.
+    /// Returns whether a form is certainly at most `limit` in the loops around: by the intervals of its symbols, or
+    /// with a bound of one of the loops, which is a form that is not positive, subtracted some times.
     pub(super) fn is_at_most(&self, form: &Affine, limit: i128) -> bool {
         let fits = |form: &Affine| self.greatest(form).is_some_and(|greatest| greatest <= limit);
         fits(form)

@@ -1,13 +1,13 @@
 //! The last group of a kernel, if the iterations are not whole groups.
 //!
-//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start of
-//! the next row, waits until the store is in the cache. So there are several ways, the best first:
+//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start
+//! of the next row, waits until the store is in the cache. So there are several ways, the best first:
 //!
 //! - If iterations may run twice, the last group ends with the last iteration and overlaps the group before it.
-//! - With AVX-512, a known number of iterations, and stores that follow all loads, it does so too, but is computed before
-//!   the other groups and stored after them: both computations of an iteration read the same elements.
-//! - With AVX-512 and groups in any order, it runs first, under a mask. The whole groups of the row then lie between its
-//!   store and the load of the next row.
+//! - With AVX-512, a known number of iterations, and stores that follow all loads, it does so too, but is computed
+//!   before the other groups and stored after them: both computations of an iteration read the same elements.
+//! - With AVX-512 and groups in any order, it runs first, under a mask. The whole groups of the row then lie between
+//!   its store and the load of the next row.
 //! - Otherwise it runs last, under a mask.
 //!
 //! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators unchanged.
