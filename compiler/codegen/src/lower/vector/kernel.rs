@@ -76,8 +76,6 @@ pub(super) struct VectorKernel<'p> {
     totals: Vec<KernelTotal>,
     /// Values that were evaluated early.
     early: FxHashMap<ExprId, Lanes>,
-    /// The offset of the trip count of the outer loop in the record.
-    trips: u32,
     /// Indices in the record: the offset, the step from iteration to iteration, the type, and the value in the first
     /// iteration.
     indices: Vec<(u32, i64, Type, Value)>,
@@ -326,20 +324,8 @@ impl<'p> VectorKernel<'p> {
             zero: None,
             totals: Vec::new(),
             early: FxHashMap::default(),
-            trips: 0,
             indices: Vec::new(),
         }
-    }
-
-    /// Adds an outer loop, whose trip count is in the record.
-    fn begin_outer(&mut self) {
-        self.trips = self.room(8);
-        self.ir.outer = Some(self.trips);
-    }
-
-    /// Returns the offset of the trip count of the outer loop in the record.
-    fn trips_offset(&self) -> u32 {
-        self.trips
     }
 
     /// Allocates space in the record and returns its offset.

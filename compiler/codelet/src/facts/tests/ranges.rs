@@ -36,8 +36,8 @@ impl Ranges {
 /// Returns whether no check can fail, after runs with several constants.
 fn all_proven(c: &Codelet, n: u64) -> bool {
     let shapes = [Shape::from_slice(&[n]), Shape::new()];
-    let facts = (-9i32..9).map(|u| compare_with(c, &shapes, 1, &[0, u64::from(u as u32)])).last();
-    facts.is_some_and(|facts| c.sites.keys().all(|s| facts.proven.contains(s)))
+    let all: Vec<Facts> = (-9i32..9).map(|u| compare_with(c, &shapes, 1, &[0, u64::from(u as u32)])).collect();
+    all.iter().all(|facts| c.sites.keys().all(|s| facts.proven.contains(s)))
 }
 
 /// `for j in max(0, s - 1 - u) / s..min(n, (max(0, n - u) + s - 1) / s) { y[j * s + u] = 0; }`, with locals for bounds.

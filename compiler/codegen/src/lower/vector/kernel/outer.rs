@@ -115,10 +115,11 @@ impl Lower<'_, '_> {
         };
         let record = self.slot(0);
         let mut vk = VectorKernel::new(plan, 1, record);
-        vk.begin_outer();
+        let offset = vk.room(8);
+        vk.ir.outer = Some(offset);
         self.kernel_steps(&mut vk, &plan.steps);
         vk.store_pending(None);
-        self.call_for_trips(&mut vk, *iterations, (trips, range));
+        self.call_for_trips(&mut vk, *iterations, (offset, trips, range));
         if let Some(join) = join {
             self.b.ins().jump(join, &[]);
             self.enter(join);
@@ -126,11 +127,16 @@ impl Lower<'_, '_> {
         Rest::Nothing
     }
 
-    /// Calls a kernel for all trips, in chunks if they may be many.
-    fn call_for_trips(&mut self, vk: &mut VectorKernel<'_>, iterations: u64, (trips, range): (Value, &Range)) {
+    /// Calls a kernel for all trips, whose number is at an offset in the record, in chunks if they may be many.
+    fn call_for_trips(
+        &mut self,
+        vk: &mut VectorKernel<'_>,
+        iterations: u64,
+        (offset, trips, range): (u32, Value, &Range),
+    ) {
         let (callee, base) = self.assembled(vk, Some(iterations));
         let count = self.i64(iterations as i64);
-        let at = Offset32::new(vk.trips_offset() as i32);
+        let at = Offset32::new(offset as i32);
         let flags = MemFlagsData::new().with_notrap();
         let chunk = (CHUNK / iterations).max(1);
         if !range.poll || range.trips.is_some_and(|trips| trips <= chunk) {
