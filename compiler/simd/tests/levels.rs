@@ -1,6 +1,8 @@
 //! Random kernels: the machine code of each level leaves the same bits as the evaluator. AVX-512 is emulated if this
 //! machine does not have it.
 
+#[path = "levels/case.rs"]
+mod case;
 #[path = "levels/emulator.rs"]
 mod emulator;
 #[path = "levels/native.rs"]
@@ -8,9 +10,9 @@ mod native;
 #[path = "levels/random.rs"]
 mod random;
 
+use case::{Case, Choices};
 use girder_simd::{Level, Options, assemble};
 use proptest::prelude::*;
-use random::{Case, Choices};
 
 /// The levels that are tested here: those of this machine, and AVX-512 emulated.
 fn tested() -> Vec<Level> {

@@ -4,7 +4,7 @@
 //!
 //! Invariant: lanes that are not under an instruction's mask touch no memory.
 
-use super::random::{Case, Outcome};
+use super::case::{Case, Outcome};
 use girder_simd::Machine;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 

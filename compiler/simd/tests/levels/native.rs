@@ -2,7 +2,7 @@
 //!
 //! Invariant: this file has the only `unsafe` of these tests; a case's kernel touches only its memory and record.
 
-use super::random::{Case, Outcome};
+use super::case::{Case, Outcome};
 use girder_simd::Machine;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
