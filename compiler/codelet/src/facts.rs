@@ -1,9 +1,9 @@
 //! Facts that hold for a codelet with given sizes: checks that cannot fail, and fields that are fully written.
 //!
 //! One walk over the body carries, per path, the interval and the affine form (if any) of every scalar, and the
-//! regions that have certainly been written. An index is inside if its interval is, or if its form is where the bounds
-//! of a loop replace the loop's index. Loops are walked once: variables that the body assigns are unknown at its head,
-//! and a region that moves with the loop's index is expanded over all iterations after the loop.
+//! regions that have certainly been written. An index is inside if its interval is, or if its form is by the bounds of
+//! a loop around. Loops are walked once: variables that the body assigns are unknown at its head, and a region that
+//! moves with the loop's index is expanded over all iterations after the loop.
 //!
 //! Invariant: sound and cheap. A fact holds for every run with these sizes, for all elements, constants and workers;
 //! the time depends on the length of the code, never on sizes.

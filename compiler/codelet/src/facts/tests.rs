@@ -14,7 +14,7 @@ mod intervals;
 mod known;
 mod limits;
 mod random;
-mod ranges;
+mod relations;
 
 /// Remembers which elements were written.
 struct Recorder {

@@ -4,8 +4,8 @@
 //! is in [`Outcome::may_fail`] if some visit could not prove its check. What is not visited is never reached.
 
 mod expr;
-mod limits;
 mod loops;
+mod relations;
 
 use super::Weights;
 use super::affine::Symbol;
@@ -16,7 +16,7 @@ use crate::sizes::Sizes;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
-use limits::Limits;
+use relations::Bounds;
 use rustc_hash::FxHashMap;
 
 /// The results of the walk.
@@ -79,7 +79,7 @@ struct FactsWalk<'a> {
     /// Number of enclosing loops.
     depth: u32,
     /// What is known of each symbol.
-    symbols: Vec<Limits>,
+    symbols: Vec<Bounds>,
     /// The indices of the loops around.
     around: Vec<Symbol>,
     /// The symbols of constants.

@@ -189,9 +189,7 @@ impl Find<'_> {
         for l in loops {
             let mut inside = SecondaryMap::new();
             count_sets(l.body, &mut inside);
-            let is_stored = |l: LocalId| stored.contains(&Storage::Local(l));
-            let passes_on =
-                self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l] && !is_stored(l));
+            let passes_on = self.codelet.locals.keys().any(|l| inside[l] > 0 && inside[l] != self.sets[l]);
             if passes_on || self.sets[l.var] != 1 || fills(l.body) {
                 return false;
             }
@@ -199,7 +197,8 @@ impl Find<'_> {
         let has_index = |index: &Index, dim: usize, var: LocalId| {
             index.get(dim).is_some_and(|&e| matches!(self.codelet.exprs[e].kind, ExprKind::Local(l) if l == var))
         };
-        stored.iter().all(|storage| {
+        let is_used = |storage: &&Storage| own.iter().flat_map(|(_, accesses)| accesses).any(|a| a.0 == **storage);
+        stored.iter().filter(is_used).all(|storage| {
             let along = |dim: usize| {
                 let mut of = own.iter().flat_map(|(var, accesses)| accesses.iter().map(move |access| (*var, access)));
                 of.all(|(var, (of, index))| of != storage || has_index(index, dim, var))

@@ -1,7 +1,7 @@
 //! Expressions: their values, and the checks inside them.
 
 use super::FactsWalk;
-use super::limits::{Limits, Relations};
+use super::relations::{Bounds, Relations};
 use crate::facts::affine::Affine;
 use crate::facts::interval::Interval;
 use crate::facts::value::{State, Value};
@@ -74,8 +74,8 @@ impl FactsWalk<'_> {
         let mut value = Value::unknown(ty);
         if ty.is_int() {
             let symbol = self.constants[field].unwrap_or_else(|| {
-                let limits = Limits { range: value.range, least: Relations::new(), most: Relations::new() };
-                self.symbol(limits)
+                let bounds = Bounds { range: value.range, least: Relations::new(), most: Relations::new() };
+                self.symbol(bounds)
             });
             self.constants[field] = Some(symbol);
             value.affine.get_or_insert(Affine::symbol(symbol));

@@ -3,7 +3,7 @@
 //! Invariant: at the head of a loop nothing is known about the variables that its body assigns, so one visit stands for
 //! all iterations.
 
-use super::limits::{Limits, Relations};
+use super::relations::{Bounds, Relations};
 use super::{FactsWalk, assigned};
 use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
@@ -186,7 +186,7 @@ impl FactsWalk<'_> {
             let indices = (0..trips).map(|t| first + range.step * t);
             return self.one_by_one(range.var, indices, label, body, state);
         }
-        let symbol = self.symbol(Limits { range: values, least: range.least.clone(), most: range.most.clone() });
+        let symbol = self.symbol(Bounds { range: values, least: range.least.clone(), most: range.most.clone() });
         let mut head = self.head(&[body], state);
         head.set(range.var, self.unknown(range.var));
         let mut inside = head.clone();
@@ -331,8 +331,8 @@ impl FactsWalk<'_> {
         for range in &ranges {
             head.set(range.var, self.unknown(range.var));
             inside = inside.zip(range.values).map(|(mut state, values)| {
-                let limits = Limits { range: values, least: range.least.clone(), most: range.most.clone() };
-                let symbol = self.symbol(limits);
+                let bounds = Bounds { range: values, least: range.least.clone(), most: range.most.clone() };
+                let symbol = self.symbol(bounds);
                 symbols.push(symbol);
                 state.set(range.var, self.index_value(symbol, values));
                 state
@@ -385,8 +385,8 @@ impl FactsWalk<'_> {
         }
     }
 
-    pub(super) fn symbol(&mut self, limits: Limits) -> Symbol {
-        self.symbols.push(limits);
+    pub(super) fn symbol(&mut self, bounds: Bounds) -> Symbol {
+        self.symbols.push(bounds);
         Symbol(self.symbols.len() as u32 - 1)
     }
 

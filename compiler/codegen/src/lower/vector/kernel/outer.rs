@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A call for each row of 90 elements would take as long as some vectors of them. Instead, one call runs all rows, one
-//! after the other: each pointer moves by a constant from row to row, and every group loads what is the same in a row.
+//! after the other: each pointer moves by a constant from row to row, and what is the same in a row is loaded once for
+//! it.
 //!
 //! Invariant: the body of the outer loop sets locals and then runs the inner loop, which has a known number of
 //! iterations. The byte offset of each access grows by a constant from trip to trip of the outer loop.
@@ -31,6 +32,9 @@ const ITERATIONS: std::ops::RangeInclusive<u64> = 8..=512;
 /// The inner loop of a nest that one kernel runs.
 pub(in crate::lower) struct OuterPlan {
     plan: Plan,
+    /// The indices of both loops.
+    outer: LocalId,
+    inner: LocalId,
     /// The first index of the inner loop.
     first: ExprId,
     iterations: u64,
@@ -57,7 +61,7 @@ impl Lower<'_, '_> {
         let plan = self.plan_of_steps(Some((*var, *lo, *hi)), loops, steps, &[], true)?;
         let pays = plan.stores() && plan.ramp_uses == 0 && self.kernel_pays(&plan);
         let ends = !self.outlives(&plan, &reads(self.codelet, body));
-        (pays && ends).then_some(OuterPlan { plan, first: *lo, iterations })
+        (pays && ends).then_some(OuterPlan { plan, outer, inner: *var, first: *lo, iterations })
     }
 
     /// Returns by how much an index grows from trip to trip of the outer loop, if that is a known constant. `changing`
@@ -104,11 +108,10 @@ impl Lower<'_, '_> {
             self.enter(some);
             join
         });
-        let OuterPlan { plan, first, iterations } = found;
-        let (outer, inner) = (plan.outer.expect("it has an outer loop"), plan.var.expect("a loop has an index"));
-        self.write(outer, range.lo);
+        let OuterPlan { plan, outer, inner, first, iterations } = found;
+        self.write(*outer, range.lo);
         let first = self.expr(*first);
-        self.write(inner, first);
+        self.write(*inner, first);
         let trips = match range.trips {
             Some(trips) => self.i64(trips as i64),
             None => self.b.ins().isub(range.hi, range.lo),

@@ -32,7 +32,7 @@ pub(super) type Relations = SmallVec<[Relation; 2]>;
 
 /// What is known of a symbol.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct Bounds {
     pub range: Interval,
     pub least: Relations,
     pub most: Relations,
@@ -176,7 +176,7 @@ impl FactsWalk<'_> {
 
     /// Returns the bounds of the index of a loop as forms that are not positive.
     fn bounds_of(&self, symbol: Symbol) -> impl Iterator<Item = Affine> {
-        let Limits { least, most, .. } = self.limits(symbol);
+        let Bounds { least, most, .. } = self.of_symbol(symbol);
         let below = least.iter().map(|r| (&r.form, r.factor, -1));
         let above = most.iter().map(|r| (&r.form, r.factor, 1));
         below.chain(above).filter_map(move |(form, factor, sign)| {
@@ -188,13 +188,13 @@ impl FactsWalk<'_> {
     /// Returns an upper bound of a form.
     fn greatest(&self, form: &Affine) -> Option<i128> {
         form.terms.iter().try_fold(i128::from(form.base), |sum, &(symbol, factor)| {
-            let range = self.limits(symbol).range;
+            let range = self.of_symbol(symbol).range;
             let end = if factor > 0 { range.hi } else { range.lo };
             sum.checked_add(end.checked_mul(factor.into())?)
         })
     }
 
-    fn limits(&self, symbol: Symbol) -> &Limits {
+    fn of_symbol(&self, symbol: Symbol) -> &Bounds {
         &self.symbols[symbol.0 as usize]
     }
 }
