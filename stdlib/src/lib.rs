@@ -1,6 +1,7 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 30] = [
+/// The names and texts of all modules. The names of `prelude` need no `use`.
+pub const MODULES: [(&str, &str); 30] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -33,12 +34,7 @@ const MODULES: [(&str, &str); 30] = [
     ("collectives", include_str!("../collectives.gir")),
 ];
 
-/// Returns the text of a module. The names of `prelude` need no `use`.
+/// Returns the text of a module.
 pub fn module(name: &str) -> Option<&'static str> {
     MODULES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
-}
-
-/// Returns the names of all modules.
-pub fn names() -> Vec<&'static str> {
-    MODULES.iter().map(|(n, _)| *n).collect()
 }

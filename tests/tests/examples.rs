@@ -10,44 +10,40 @@ use girder_ir::types::ElemType;
 use girder_tests::{Element, Outcome, Program, elements, files};
 use std::path::Path;
 
-type Test = fn(&str);
+/// Makes a test of each function: its name is that of a directory of `examples/`, with `_` for `-`.
+macro_rules! tests {
+    ($($test:ident)*) => {
+        /// The directories of `examples/` that have a test here.
+        fn tested() -> Vec<String> {
+            vec![$(stringify!($test).replace('_', "-")),*]
+        }
 
-/// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 12] = [
-    ("digits", digits),
-    ("fashion", fashion),
-    ("heat", heat),
-    ("matvec", matvec),
-    ("mnist", mnist),
-    ("mnist-cnn", mnist_cnn),
-    ("mnist-pipeline", mnist_pipeline),
-    ("operations", operations),
-    ("suffix-sum", suffix_sum),
-    ("text", text),
-    ("variables", variables),
-    ("weight-streaming", weight_streaming),
-];
+        mod gives_the_values_of_its_source {
+            $(#[test]
+            fn $test() {
+                super::$test(&stringify!($test).replace('_', "-"));
+            })*
+        }
+    };
+}
+
+tests! {
+    digits fashion heat matvec mnist mnist_cnn mnist_pipeline operations suffix_sum text variables weight_streaming
+}
 
 #[test]
 fn every_example_has_a_test_and_a_readme() {
-    let mut tested: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+    let mut all = tested();
     // `validation.rs` compares its predictions with measurements.
-    tested.push("validation");
-    tested.sort_unstable();
-    assert_eq!(files::names("examples"), tested);
-    for (name, _) in EXAMPLES {
+    all.push("validation".into());
+    all.sort_unstable();
+    assert_eq!(files::names("examples"), all);
+    for name in tested() {
         let readme = files::text(format!("examples/{name}/README.md"));
         assert!(
             readme.contains(&format!("girder run examples/{name}")),
             "the README of {name} does not say how to run it"
         );
-    }
-}
-
-#[test]
-fn examples_give_the_values_of_their_sources() {
-    for (name, test) in EXAMPLES {
-        test(name);
     }
 }
 

@@ -34,7 +34,7 @@ impl Fmt {
         })?;
         let (mut map, mut diagnostics) = (SourceMap::default(), Diagnostics::default());
         let Some(file) = map.add(path, text.clone()) else {
-            return Err(report.error("driver::too_much_text", format!("{name} exceeds 4 GiB"), "split the file"));
+            return Err(report.error("driver::too_much_text", format!("{name} exceeds 4,080 MiB"), "split the file"));
         };
         let tree = girder::syntax::parse(&map, file, &Session::default(), &mut diagnostics);
         report.all(&diagnostics, &map);

@@ -109,7 +109,7 @@ impl Compilation {
     pub fn add(&mut self, path: impl AsRef<Path>, text: impl Into<String>) -> Result<FileId> {
         match self.map.add(path.as_ref(), text) {
             Some(file) => Ok(file),
-            None => Err(self.fail("driver::too_much_text", "the text exceeds 4 GiB", "split the program")),
+            None => Err(self.fail("driver::too_much_text", "the text exceeds 4,080 MiB", "split the program")),
         }
     }
 

@@ -1,20 +1,20 @@
 //! Access of a compilation to the library and to files.
 
 use crate::arrays::ArrayFile;
-use girder_elaborate::{Array, Loader};
+use girder_elaborate::{Array, Library, Loader};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The standard library, of which all compilations of the process share what is parsed.
+static LIBRARY: LazyLock<Library> = LazyLock::new(|| Library::new(&girder_stdlib::MODULES));
 
 /// The loader of the embedded library, and of files relative to the file that names them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files;
 
 impl Loader for Files {
-    fn library(&self, name: &str) -> Option<String> {
-        girder_stdlib::module(name).map(str::to_string)
-    }
-
-    fn library_names(&self) -> Vec<String> {
-        girder_stdlib::names().into_iter().map(str::to_string).collect()
+    fn library(&self) -> &Library {
+        &LIBRARY
     }
 
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String> {

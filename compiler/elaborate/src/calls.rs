@@ -183,8 +183,7 @@ impl Elaborator<'_> {
             self.takes(size_of::<Origin>() as u64);
             self.emission.replace_origin(Some(origin));
             // How the library divides its work is no concern of those who read names.
-            let origins = &self.graph.origins;
-            let is_inner = origins.in_library(span) && origins.in_library(f.name.span);
+            let is_inner = span.in_library() && f.name.span.in_library();
             if !is_inner {
                 self.emission.enter_path(name);
             }

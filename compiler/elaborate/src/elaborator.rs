@@ -99,7 +99,6 @@ impl<'a> Elaborator<'a> {
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
         let mut graph = Graph { name: modules.root_name(), workers: cx.machine.chip.workers, ..Graph::default() };
         graph.replicas = cx.machine.partition.replicas;
-        graph.origins.set_library(cx.map.library());
         let recorder = Recorder::new(modules.mentions("grad"));
         let rules = Rules::find(modules, cx.diagnostics);
         Elaborator {

@@ -66,7 +66,7 @@ mod programs;
 mod codelets;
 
 pub use context::{Arguments, Context};
-pub use modules::{Array, Loader, Modules};
+pub use modules::{Array, Library, Loader, Modules};
 pub use statement_times::StatementTimes;
 
 use elaborator::Elaborator;

@@ -5,9 +5,11 @@
 //! (`references`) spans all modules.
 
 mod attributes;
+mod duplicates;
+mod library;
 
 pub use attributes::unknown_attribute;
-mod duplicates;
+pub use library::Library;
 
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
 use girder_syntax::ast;
@@ -31,10 +33,8 @@ pub struct Array {
 
 /// Access to everything outside the text: the library, other files, arrays.
 pub trait Loader {
-    /// Returns the text of a library module.
-    fn library(&self, name: &str) -> Option<String>;
-    /// Returns the names of all library modules.
-    fn library_names(&self) -> Vec<String>;
+    /// Returns the library.
+    fn library(&self) -> &Library;
     /// Returns the text of a file named relative to `importer`, and the path under which it is known.
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String>;
     /// Returns an array from a file named relative to `importer`; `key` selects one of an archive. An array of more
@@ -54,14 +54,14 @@ pub enum Entry {
 }
 
 /// One parsed file with its names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Module {
     /// The path as the user named it.
     pub path: PathBuf,
     /// The prefix that qualifies its items in printed text; empty for the root.
     pub prefix: SmolStr,
     /// Its syntax.
-    pub tree: ast::Module,
+    pub tree: Arc<ast::Module>,
     /// `let var param const temp stream remote fn`, imports.
     pub values: FxHashMap<SmolStr, Entry>,
     /// `codelet`
@@ -72,6 +72,30 @@ pub struct Module {
     pub programs: FxHashMap<SmolStr, Entry>,
     /// Whether some value has a dotted name, as in printed text.
     pub dotted: bool,
+}
+
+impl Module {
+    /// Makes a module of a tree, without the names that it imports.
+    fn of(path: PathBuf, prefix: SmolStr, tree: ast::Module, diagnostics: &mut Diagnostics) -> Module {
+        duplicates::duplicates(&tree, diagnostics);
+        attributes::attributes(&tree, diagnostics);
+        let tree = Arc::new(tree);
+        let mut module = Module {
+            path,
+            prefix,
+            tree: tree.clone(),
+            values: FxHashMap::default(),
+            codelets: FxHashMap::default(),
+            sets: FxHashMap::default(),
+            programs: FxHashMap::default(),
+            dotted: false,
+        };
+        let mut spans = FxHashMap::default();
+        for (i, item) in tree.items.iter().enumerate() {
+            declare(&mut module, i, item, &mut spans, diagnostics);
+        }
+        module
+    }
 }
 
 /// All modules.
@@ -97,7 +121,7 @@ impl Modules {
         let known = FxHashMap::default();
         let mut this = Loading { map, loader, session, diagnostics, list: vec![], known, names: vec![] };
         let path = this.map.file(root).path.clone();
-        this.add(path, SmolStr::default(), root, false);
+        this.add(path, SmolStr::default(), root);
         let prelude = this.library(PRELUDE, Span::NONE).unwrap_or(ModuleRef(0));
         let mut next = 0;
         while next < this.list.len() {
@@ -219,33 +243,17 @@ struct Import {
 }
 
 impl Loading<'_> {
-    fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId, library: bool) -> ModuleRef {
-        // Limits that the user sets apply to the user's text, not to the library.
-        let own = Session { cancel: self.session.cancel.clone(), ..Session::default() };
-        let session = if library { &own } else { self.session };
-        let tree = girder_syntax::parse_charged(self.map, file, session, self.diagnostics);
-        duplicates::duplicates(&tree, self.diagnostics);
-        attributes::attributes(&tree, self.diagnostics);
-        let module = ModuleRef(self.list.len() as u32);
-        self.known.insert(path.clone(), module);
-        let mut m = Module {
-            path,
-            prefix,
-            tree,
-            values: FxHashMap::default(),
-            codelets: FxHashMap::default(),
-            sets: FxHashMap::default(),
-            programs: FxHashMap::default(),
-            dotted: false,
-        };
-        let tree = std::mem::take(&mut m.tree);
-        let mut spans = FxHashMap::default();
-        for (i, item) in tree.items.iter().enumerate() {
-            declare(&mut m, i, item, &mut spans, self.diagnostics);
-        }
-        m.tree = tree;
-        self.list.push(m);
-        module
+    fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId) -> ModuleRef {
+        let tree = girder_syntax::parse_charged(self.map, file, self.session, self.diagnostics);
+        let module = Module::of(path, prefix, tree, self.diagnostics);
+        self.push(module)
+    }
+
+    fn push(&mut self, module: Module) -> ModuleRef {
+        let id = ModuleRef(self.list.len() as u32);
+        self.known.insert(module.path.clone(), id);
+        self.list.push(module);
+        id
     }
 
     fn library(&mut self, name: &str, at: Span) -> Option<ModuleRef> {
@@ -253,10 +261,11 @@ impl Loading<'_> {
         if let Some(&m) = self.known.get(&path) {
             return Some(m);
         }
-        let Some(text) = self.loader.library(name) else {
-            let names = self.loader.library_names();
+        let loader = self.loader;
+        let Some(parsed) = loader.library().module(name) else {
+            let names: Vec<&str> = loader.library().names().collect();
             let mut d = Diagnostic::error("names::no_such_module", at, format!("the library has no module `{name}`"));
-            d = match girder_source::closest(name, names.iter().map(String::as_str)) {
+            d = match girder_source::closest(name, names.iter().copied()) {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
                 None => {
                     d.help(format!("it has {}; a file is imported with `use \"file.gir\" as name;`", names.join(", ")))
@@ -265,8 +274,9 @@ impl Loading<'_> {
             self.diagnostics.push(d);
             return None;
         };
-        let file = self.map.add(path.clone(), text)?;
-        Some(self.add(path, name.into(), file, true))
+        self.map.add_library(parsed.file.clone());
+        self.diagnostics.extend(parsed.diagnostics.iter().cloned());
+        Some(self.push(parsed.module.clone()))
     }
 
     fn file(&mut self, importer: ModuleRef, name: &str, alias: &ast::Ident, at: Span) -> Option<ModuleRef> {
@@ -283,11 +293,11 @@ impl Loading<'_> {
             return Some(m);
         }
         let Some(file) = self.map.add(path.clone(), text) else {
-            let d = Diagnostic::error("names::too_much_text", at, "all files together exceed 4 GiB of text");
+            let d = Diagnostic::error("names::too_much_text", at, "all files together exceed 4,080 MiB of text");
             self.diagnostics.push(d);
             return None;
         };
-        Some(self.add(path, alias.name.clone(), file, false))
+        Some(self.add(path, alias.name.clone(), file))
     }
 
     fn imports(&mut self, module: ModuleRef) {

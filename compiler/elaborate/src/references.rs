@@ -150,20 +150,18 @@ pub fn cycle_text(names: &[SmolStr], verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules::{Array, Loader};
+    use crate::modules::{Array, Library, Loader, PRELUDE};
     use girder_source::{Diagnostics, Session, SourceMap};
     use std::path::{Path, PathBuf};
+    use std::sync::LazyLock;
 
     /// A loader without library and files.
     struct Nothing;
 
     impl Loader for Nothing {
-        fn library(&self, _: &str) -> Option<String> {
-            Some(String::new())
-        }
-
-        fn library_names(&self) -> Vec<String> {
-            vec![]
+        fn library(&self) -> &Library {
+            static EMPTY: LazyLock<Library> = LazyLock::new(|| Library::new(&[(PRELUDE, "")]));
+            &EMPTY
         }
 
         fn file(&self, _: &Path, _: &str) -> Result<(PathBuf, String), String> {

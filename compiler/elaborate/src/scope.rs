@@ -79,7 +79,7 @@ impl Elaborator<'_> {
             Some(format!("it stands behind a tensor: `x.{name}(…)`"))
         } else if crate::members::MEMBERS.contains(&name) {
             Some(format!("it stands behind a tensor: `x.{name}`"))
-        } else if self.loader.library_names().iter().any(|m| m == name) {
+        } else if self.loader.library().names().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
         } else {
             near.map(|n| format!("did you mean `{n}`?"))

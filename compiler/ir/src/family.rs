@@ -223,7 +223,7 @@ impl Domain {
 impl Family {
     /// Returns the statement of an instance.
     pub fn span(&self, origins: &Origins, instance: u64) -> Span {
-        let own = self.statements.as_ref().map(|s| s[instance as usize]).filter(|&s| !origins.in_library(s));
+        let own = self.statements.as_ref().map(|s| s[instance as usize]).filter(|&s| !s.in_library());
         own.unwrap_or_else(|| origins.span(self.origin))
     }
 }

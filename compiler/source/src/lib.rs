@@ -17,5 +17,5 @@ pub use origin::{Origin, OriginId, Origins};
 pub use parallel::{beside, on_stack, par_for_each, par_map, par_map_slice, par_map_uneven};
 pub use session::{Cancel, LimitExceeded, Limits, Session};
 pub use source_map::{FileId, Location, SourceFile, SourceMap};
-pub use span::Span;
+pub use span::{LIBRARY_START, Span};
 pub use spelling::{closest, plural};

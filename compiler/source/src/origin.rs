@@ -6,7 +6,6 @@
 use crate::{Diagnostic, Span};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 /// Names an [`Origin`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,8 +27,6 @@ pub struct Origin {
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     list: PrimaryMap<OriginId, Origin>,
-    /// The spans of the files of the library.
-    library: Arc<[Span]>,
 }
 
 impl Origins {
@@ -55,25 +52,15 @@ impl Origins {
         names.join("/")
     }
 
-    /// Sets the spans of the files of the library.
-    pub fn set_library(&mut self, files: impl IntoIterator<Item = Span>) {
-        self.library = files.into_iter().collect();
-    }
-
-    /// Returns whether a span lies in the library.
-    pub fn in_library(&self, span: Span) -> bool {
-        self.library.iter().any(|file| file.lo <= span.lo && span.hi <= file.hi)
-    }
-
     /// Returns the innermost span in the user's text: for an entity that the library made, the user's call.
     pub fn span(&self, id: OriginId) -> Span {
         let spans = || self.chain(id).map(|o| o.span).filter(|s| !s.is_none());
-        spans().find(|&s| !self.in_library(s)).or_else(|| spans().next()).unwrap_or(Span::NONE)
+        spans().find(|&s| !s.in_library()).or_else(|| spans().next()).unwrap_or(Span::NONE)
     }
 
     /// Puts the first label in the user's text before those in the library.
     pub fn user_first(&self, mut d: Diagnostic) -> Diagnostic {
-        if let Some(k) = d.labels.iter().position(|l| !self.in_library(l.span)) {
+        if let Some(k) = d.labels.iter().position(|l| !l.span.in_library()) {
             d.labels[..=k].rotate_right(1);
         }
         d

@@ -1,11 +1,13 @@
 //! The files of one compilation in one global offset space, and access to them for miette.
 //!
-//! Invariant: files occupy disjoint, ascending intervals with at least one byte between them, starting at 1, so that
-//! [`Span::NONE`] lies in no file.
+//! Invariant: files occupy disjoint intervals with at least one byte between them, starting at 1, so that
+//! [`Span::NONE`] lies in no file. The files of the library lie after all others, each at an offset that is the same in
+//! every compilation, so that compilations can share them.
 
-use crate::Span;
+use crate::span::{LIBRARY_START, Span};
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file of a [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -34,21 +36,46 @@ pub struct Location {
 }
 
 /// All files of a compilation.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SourceMap {
-    files: Vec<SourceFile>,
+    files: Vec<Arc<SourceFile>>,
+    /// The files in ascending order of their offsets.
+    order: Vec<FileId>,
+    /// The offset of the next file that is not of the library.
+    end: u32,
+}
+
+impl Default for SourceMap {
+    fn default() -> SourceMap {
+        SourceMap { files: vec![], order: vec![], end: 1 }
+    }
 }
 
 impl SourceMap {
     /// Adds a file. Returns `None` if the texts together exceed 32-bit offsets.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Option<FileId> {
         let text = text.into();
-        let base = self.files.last().map_or(1, |f| f.base as u64 + f.text.len() as u64 + 1);
-        if base + text.len() as u64 + 1 > u32::MAX as u64 {
+        let end = self.end as u64 + text.len() as u64 + 1;
+        if end > LIBRARY_START as u64 {
             return None;
         }
-        self.files.push(SourceFile { path: path.into(), text, base: base as u32 });
-        Some(FileId(self.files.len() as u32 - 1))
+        let file = SourceFile { path: path.into(), text, base: self.end };
+        self.end = end as u32;
+        Some(self.push(Arc::new(file)))
+    }
+
+    /// Adds a file of the library, which has an offset already.
+    pub fn add_library(&mut self, file: Arc<SourceFile>) -> FileId {
+        debug_assert!(file.base >= LIBRARY_START);
+        self.push(file)
+    }
+
+    fn push(&mut self, file: Arc<SourceFile>) -> FileId {
+        let id = FileId(self.files.len() as u32);
+        let at = self.order.partition_point(|&f| self.file(f).base < file.base);
+        self.order.insert(at, id);
+        self.files.push(file);
+        id
     }
 
     /// Returns the file of an id.
@@ -58,7 +85,7 @@ impl SourceMap {
 
     /// Returns all files, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
-        self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), f))
+        self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), &**f))
     }
 
     /// Returns the file that contains a span; `None` for [`Span::NONE`].
@@ -66,8 +93,9 @@ impl SourceMap {
         if span.is_none() {
             return None;
         }
-        let i = self.files.partition_point(|f| f.base <= span.lo).checked_sub(1)?;
-        (span.lo <= self.files[i].base + self.files[i].text.len() as u32).then_some(FileId(i as u32))
+        let i = self.order.partition_point(|&f| self.file(f).base <= span.lo).checked_sub(1)?;
+        let file = self.file(self.order[i]);
+        (span.lo <= file.base + file.text.len() as u32).then_some(self.order[i])
     }
 
     /// Returns the text of a span; empty for a span without text.
@@ -84,12 +112,6 @@ impl SourceMap {
         let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
         Some(Location { path: f.path.clone(), line, column })
-    }
-
-    /// Returns the spans of the files of the library, whose paths are names in `<…>`.
-    pub fn library(&self) -> impl Iterator<Item = Span> {
-        let files = self.files.iter().filter(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')));
-        files.map(|f| Span::new(f.base, f.base + f.text.len() as u32))
     }
 
     /// Returns a file by its path.
@@ -132,5 +154,19 @@ mod tests {
         let x = Span::new(base + 2, base + 3);
         assert_eq!(map.location(x).unwrap().column, 2);
         assert_eq!(map.file_of(Span::NONE), None);
+    }
+
+    #[test]
+    fn files_of_the_library_keep_their_offsets() {
+        let mut map = SourceMap::default();
+        map.add("a.gir", "one").unwrap();
+        let file = |path: &str, base, text: &str| Arc::new(SourceFile { path: path.into(), text: text.into(), base });
+        let [second, first] =
+            [file("<q>", LIBRARY_START + 9, "q"), file("<p>", LIBRARY_START, "pp")].map(|f| map.add_library(f));
+        let b = map.add("b.gir", "two").unwrap();
+        let at = |lo| map.file_of(Span::new(lo, lo + 1));
+        assert_eq!([at(LIBRARY_START), at(LIBRARY_START + 9), at(5)], [Some(first), Some(second), Some(b)]);
+        assert_eq!(at(LIBRARY_START + 5), None);
+        assert_eq!(map.location(Span::new(LIBRARY_START + 1, LIBRARY_START + 2)).unwrap().column, 2);
     }
 }

@@ -1,5 +1,8 @@
 //! Spans of source text.
 
+/// The first offset of the files of the library. They have the same offsets in every compilation.
+pub const LIBRARY_START: u32 = u32::MAX - (16 << 20);
+
 /// A half-open range of bytes in the global offset space of one [`SourceMap`](crate::SourceMap). Every file occupies
 /// its own interval there, so a span alone identifies its file. `0..0` is the span of code that the compiler made
 /// itself.
@@ -23,6 +26,11 @@ impl Span {
     /// Returns whether the span has no text.
     pub fn is_none(self) -> bool {
         self == Span::NONE
+    }
+
+    /// Returns whether the span lies in the library.
+    pub fn in_library(self) -> bool {
+        self.lo >= LIBRARY_START
     }
 
     /// Returns the smallest span that contains both; [`Span::NONE`] is ignored.

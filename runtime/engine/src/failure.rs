@@ -93,7 +93,7 @@ fn element_name(graph: &Graph, family: &Family, field: FieldId, mut element: u64
 pub(crate) fn calls(graph: &Graph, origin: OriginId) -> impl Iterator<Item = Span> {
     let own = graph.origins.span(origin);
     let spans = graph.origins.chain(origin).skip(1).map(|o| o.span);
-    spans.filter(move |&s| !s.is_none() && s != own && !graph.origins.in_library(s))
+    spans.filter(move |&s| !s.is_none() && s != own && !s.in_library())
 }
 
 /// Returns ``vertex [3, 4] of compute set `main.matvec` ``.

@@ -182,7 +182,7 @@ impl<'a> Model<'a> {
         let mut at = Some(self.graph.steps[step].origin);
         while let Some(id) = at.filter(|_| at != outside) {
             let origin = origins.get(id);
-            if !origin.scope.is_empty() && origin.scope != "grad" && !origins.in_library(origin.span) {
+            if !origin.scope.is_empty() && origin.scope != "grad" && !origin.span.in_library() {
                 path.push(id);
             }
             at = origin.parent;

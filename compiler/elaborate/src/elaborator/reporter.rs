@@ -21,8 +21,8 @@ impl<'a> Reporter<'a> {
 
     /// Reports a diagnostic, with the innermost calls that led to it.
     pub fn report(&mut self, mut d: Diagnostic) -> Failed {
-        let in_library = d.labels.first().is_some_and(|l| self.in_library(l.span));
-        let own = self.calls.iter().rev().copied().find(|&s| !self.in_library(s)).filter(|_| in_library);
+        let in_library = d.labels.first().is_some_and(|l| l.span.in_library());
+        let own = self.calls.iter().rev().copied().find(|&s| !s.in_library()).filter(|_| in_library);
         if let Some(call) = own {
             // An assertion of the library is about the arguments of the call.
             if d.code == "elaborate::assertion" {
@@ -31,7 +31,7 @@ impl<'a> Reporter<'a> {
             let text = if d.labels.is_empty() { "" } else { "in this call" };
             d.labels.insert(0, Label { span: call, text: text.into() });
         }
-        let calls = self.calls.iter().rev().filter(|&&s| Some(s) != own && (own.is_none() || !self.in_library(s)));
+        let calls = self.calls.iter().rev().filter(|&&s| Some(s) != own && (own.is_none() || !s.in_library()));
         let mut more: Vec<Span> = vec![];
         for &span in calls.take(3) {
             if !more.contains(&span) && d.labels.iter().all(|l| l.span != span) {
@@ -73,10 +73,5 @@ impl<'a> Reporter<'a> {
     /// Returns the text of a span.
     pub fn text(&self, span: Span) -> &str {
         self.map.text(span)
-    }
-
-    fn in_library(&self, span: Span) -> bool {
-        let file = self.map.file_of(span).map(|f| self.map.file(f));
-        file.is_some_and(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')))
     }
 }

@@ -287,7 +287,7 @@ impl<'a> Elaborator<'a> {
             self.scopes.locals().iter().map(|b| (b.name.clone(), b.value.clone())).collect();
         let (begin, first) = (self.moment(), self.graph.vars.len());
         // A gradient that is taken in the body needs the tape of the body; the library takes none.
-        let (value, flow) = if self.graph.origins.in_library(f.name.span) {
+        let (value, flow) = if f.name.span.in_library() {
             self.untaped(|this| this.body(&f.body))?
         } else {
             let count = self.emission.tape_len();
@@ -311,7 +311,7 @@ impl<'a> Elaborator<'a> {
 
     /// Returns the older float variables that the steps since a moment read and that are in no argument.
     fn other_reads(&mut self, f: &ast::Fn, bound: &[(SmolStr, Value)], begin: Moment) -> Vec<VarId> {
-        if !self.is_taping() || self.graph.origins.in_library(f.name.span) {
+        if !self.is_taping() || f.name.span.in_library() {
             return vec![];
         }
         let Some(body) = self.emission.body_mut() else { return vec![] };
@@ -361,7 +361,7 @@ impl<'a> Elaborator<'a> {
         let found = self.recorder.foreign_write(first, begin..now);
         let Some((var, at)) = found else { return Ok(()) };
         let v = &self.graph.vars[var];
-        if v.class != girder_ir::graph::VarClass::Temp && self.graph.origins.in_library(at) {
+        if v.class != girder_ir::graph::VarClass::Temp && at.in_library() {
             return Ok(());
         }
         let (name, declared) = (v.name.clone(), self.graph.origins.span(v.origin));

@@ -7,7 +7,7 @@ mod same;
 
 pub use same::same_codelet;
 
-use girder_elaborate::{Arguments, Array, Context, Loader, Modules};
+use girder_elaborate::{Arguments, Array, Context, Library, Loader, Modules};
 use girder_ir::graph::Graph;
 use girder_ir::types::ElemType;
 use girder_machine::Machine;
@@ -15,6 +15,7 @@ use girder_passes::pipeline::AnyStage;
 use girder_source::{Diagnostics, Session, SourceMap, on_stack};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Returns the root of the repository.
 pub fn root() -> PathBuf {
@@ -87,12 +88,9 @@ pub fn text(graph: &Graph, machine: &Machine) -> String {
 struct Files;
 
 impl Loader for Files {
-    fn library(&self, name: &str) -> Option<String> {
-        girder_stdlib::module(name).map(str::to_string)
-    }
-
-    fn library_names(&self) -> Vec<String> {
-        girder_stdlib::names().into_iter().map(str::to_string).collect()
+    fn library(&self) -> &Library {
+        static LIBRARY: LazyLock<Library> = LazyLock::new(|| Library::new(&girder_stdlib::MODULES));
+        &LIBRARY
     }
 
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String> {

@@ -123,7 +123,7 @@ impl Reporter<'_> {
     /// Adds labels for the calls around a location that are not shown yet.
     fn calls(&self, mut d: Diagnostic, origin: OriginId) -> Diagnostic {
         let origins = &self.graph.origins;
-        for call in origins.chain(origin).skip(1).filter(|o| !origins.in_library(o.span)).take(3) {
+        for call in origins.chain(origin).skip(1).filter(|o| !o.span.in_library()).take(3) {
             if d.labels.iter().all(|l| l.span != call.span) {
                 d = d.label(call.span, "in this call");
             }

@@ -1,0 +1,68 @@
+//! The modules of the library, each parsed once in a process.
+//!
+//! Invariant: the offset of a module in a [`SourceMap`] is a function of the library alone, so that all compilations
+//! can share its tree.
+
+use super::Module;
+use girder_source::{Diagnostics, LIBRARY_START, Session, SourceFile, SourceMap};
+use std::sync::{Arc, OnceLock};
+
+/// The library: names and texts of its modules, and what has been parsed of them.
+#[derive(Debug, Default)]
+pub struct Library {
+    modules: Vec<LibraryModule>,
+}
+
+#[derive(Debug)]
+struct LibraryModule {
+    name: &'static str,
+    text: &'static str,
+    base: u32,
+    parsed: OnceLock<Parsed>,
+}
+
+/// A module of the library, before the names that it imports are bound.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub file: Arc<SourceFile>,
+    pub module: Module,
+    /// Empty, unless the library itself is wrong.
+    pub diagnostics: Diagnostics,
+}
+
+impl Library {
+    /// Makes a library of modules with these names and texts, of 16 MiB at most.
+    pub fn new(modules: &[(&'static str, &'static str)]) -> Library {
+        let mut base = LIBRARY_START;
+        let module = |&(name, text): &(&'static str, &'static str)| {
+            let module = LibraryModule { name, text, base, parsed: OnceLock::new() };
+            base += text.len() as u32 + 1;
+            module
+        };
+        Library { modules: modules.iter().map(module).collect() }
+    }
+
+    /// Returns the names of all modules.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.modules.iter().map(|m| m.name)
+    }
+
+    pub(super) fn module(&self, name: &str) -> Option<&Parsed> {
+        let module = self.modules.iter().find(|m| m.name == name)?;
+        Some(module.parsed.get_or_init(|| module.parse()))
+    }
+}
+
+impl LibraryModule {
+    /// Parses the module. Limits that the user sets apply to the user's text, not to the library.
+    fn parse(&self) -> Parsed {
+        let path = format!("<{}>", self.name).into();
+        let file = Arc::new(SourceFile { path, text: self.text.into(), base: self.base });
+        let mut map = SourceMap::default();
+        let id = map.add_library(file.clone());
+        let mut diagnostics = Diagnostics::default();
+        let tree = girder_syntax::parse(&map, id, &Session::default(), &mut diagnostics);
+        let module = Module::of(file.path.clone(), self.name.into(), tree, &mut diagnostics);
+        Parsed { file, module, diagnostics }
+    }
+}
