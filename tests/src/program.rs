@@ -249,6 +249,29 @@ impl Program {
         self.try_compile(modes).unwrap_or_else(|failure| panic!("{} does not compile\n{failure}", self.path))
     }
 
+    /// Runs a program by its name in mode fast, as the command does: without the tables of the machine. The passes that
+    /// make them are stopped when it ends.
+    ///
+    /// # Panics
+    /// If it does not compile, or has no program of this name.
+    pub fn run_beside_passes(&self, name: &str, threads: usize) -> Outcome {
+        let (mut compilation, root) = self.open();
+        let mut outcome = None;
+        let stopped = compilation.start(root).and_then(|start| {
+            compilation.run_beside(start, |early| {
+                early.race_free()?;
+                let program = program_of(early.graph(), name);
+                outcome = Some(ran(early.graph(), early.engine(threads), program, &self.streams));
+                early.session.cancel.cancel();
+                Some(())
+            })
+        });
+        outcome.unwrap_or_else(|| {
+            let Compilation { diagnostics, map, .. } = compilation;
+            panic!("{} does not compile, {stopped:?}\n{}", self.path, Failure { diagnostics, map })
+        })
+    }
+
     /// Compiles it and runs it in all modes on one to three threads, and the graph before all passes too.
     ///
     /// # Panics
@@ -327,8 +350,7 @@ impl Compiled {
     /// # Panics
     /// If there is no such program.
     pub fn run_named(&self, name: &str, mode: Mode, threads: usize) -> Outcome {
-        let found = self.graph().programs.iter().find(|(_, p)| p.entry && p.name == name);
-        self.run_program(found.expect("a program of this name").0, mode, threads)
+        self.run_program(program_of(self.graph(), name), mode, threads)
     }
 
     fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
@@ -368,6 +390,11 @@ fn array(file: &Path) -> Result<Array, String> {
     let name = file.to_string_lossy();
     let (file, key) = files::array_of(&name);
     arrays::read(Path::new(file), key)
+}
+
+fn program_of(graph: &Graph, name: &str) -> ProgramId {
+    let found = graph.programs.iter().find(|(_, p)| p.entry && p.name == name);
+    found.expect("a program of this name").0
 }
 
 /// Returns the program that the command runs by default: `main`, or the only one.

@@ -4,6 +4,7 @@ mod checkpoints;
 mod shell;
 
 use girder::ir::types::ElemType;
+use girder::source::par_map_slice;
 use girder::{Array, Head, arrays};
 use shell::{TestDirectory, blocks, explained, repository};
 use std::path::{Path, PathBuf};
@@ -49,19 +50,19 @@ fn the_main_job_of_the_readme_ends_with_its_accuracy() {
 #[test]
 fn readmes_of_examples_show_commands_that_work() {
     let examples = std::fs::read_dir(repository().join("examples")).expect("examples");
-    for entry in examples {
-        let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name().into_string();
+    let names: Vec<String> = examples.map(|entry| name(entry).expect("a plain name")).collect();
+    par_map_slice(&names, |name| {
         // The images of some examples are in packages of the system.
         let program = repository().join(format!("examples/{name}/{name}.gir"));
         let text = std::fs::read_to_string(&program).unwrap_or_default();
         let inputs = Head::read(&text, &program).expect("a head without errors").streams;
         let outside = |(_, file): &(String, PathBuf)| !file.starts_with(repository()) && !file.exists();
-        if let Some((_, file)) = inputs.iter().find(|input| outside(input)) {
-            eprintln!("examples/{name} is skipped: there is no {}", file.display());
-            continue;
+        match inputs.iter().find(|input| outside(input)) {
+            Some((_, file)) => eprintln!("examples/{name} is skipped: there is no {}", file.display()),
+            None => readme(&format!("examples/{name}/README.md")),
         }
-        readme(&format!("examples/{name}/README.md"));
-    }
+    });
 }
 
 #[test]
