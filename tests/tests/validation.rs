@@ -213,8 +213,12 @@ fn heat_takes_what_was_measured() {
 }
 
 #[test]
-fn stencils_of_other_shapes_take_what_was_measured() {
+fn heat_in_three_dimensions_takes_what_was_measured() {
     hold(&cubes());
+}
+
+#[test]
+fn a_tissue_takes_what_was_measured() {
     hold(&tissues());
 }
 

@@ -222,6 +222,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "each_axis",
             "joined",
             "convolution",
+            "transposed",
             "padding",
             "three",
             "geometry",
