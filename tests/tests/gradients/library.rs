@@ -107,7 +107,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "has",
             "reduced_shape",
             "reduced_count",
-            "last_two_groups",
+            "later_groups",
             "windows",
             "window_sums",
             "around",
