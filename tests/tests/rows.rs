@@ -115,7 +115,7 @@ fn layers_in_a_repeat_over_stacked_weights_cost_little_more_than_their_text_repe
         // A bias that is a row of a stacked one travels in each iteration; one of its own is where its layer is.
         let (cycles, repeated) = (stacked(count), repeated * count as u64 / 24);
         println!("{count} layers: {cycles} cycles in a repeat, {repeated} repeated");
-        assert!(cycles as f64 <= 1.2 * repeated as f64, "{count} layers: {cycles} against {repeated}");
+        assert!(cycles as f64 <= 1.18 * repeated as f64, "{count} layers: {cycles} against {repeated}");
     }
 }
 
