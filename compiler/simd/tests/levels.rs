@@ -3,6 +3,8 @@
 
 #[path = "levels/case.rs"]
 mod case;
+#[path = "levels/choices.rs"]
+mod choices;
 #[path = "levels/emulator.rs"]
 mod emulator;
 #[path = "levels/native.rs"]
@@ -10,7 +12,8 @@ mod native;
 #[path = "levels/random.rs"]
 mod random;
 
-use case::{Case, Choices};
+use case::Case;
+use choices::Choices;
 use girder_simd::{Level, Options, assemble};
 use proptest::prelude::*;
 

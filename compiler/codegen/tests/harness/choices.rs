@@ -1,6 +1,9 @@
-//! Numbers drawn from a string of bytes, so that failing cases shrink.
-//!
-//! Invariant: zeros come after the end of the string, so that short strings make small codelets.
+//! Values of elements drawn from a string of bytes.
+
+#[path = "../../../simd/tests/levels/choices.rs"]
+mod bytes;
+
+pub use bytes::Choices;
 
 use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::*;
@@ -8,38 +11,7 @@ use girder_ir::types::ElemType::*;
 /// Types that are compiled.
 pub const TYPES: [ElemType; 11] = [F32, I64, I32, F64, Bool, U8, U32, U64, I8, I16, U16];
 
-/// Numbers drawn from a string of bytes; zeros after its end, so that short strings make small codelets.
-pub struct Choices<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Choices<'a> {
-    pub fn new(bytes: &'a [u8]) -> Choices<'a> {
-        Choices { bytes, at: 0 }
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.at += 1;
-        self.bytes.get(self.at - 1).copied().unwrap_or(0)
-    }
-
-    pub fn spent(&self) -> bool {
-        self.at >= self.bytes.len()
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        self.byte() as usize % n
-    }
-
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    fn word(&mut self) -> u64 {
-        (0..8).fold(0, |w, _| w << 8 | u64::from(self.byte()))
-    }
-
+impl Choices<'_> {
     /// A value of a type, often one at an edge of its range.
     pub fn value(&mut self, ty: ElemType) -> u64 {
         let word = match (self.below(4), ty) {

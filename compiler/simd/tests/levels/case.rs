@@ -2,40 +2,14 @@
 //!
 //! Invariant: all elements lie in the memory, and every access has elements of its own.
 
+use crate::choices::Choices;
 use girder_simd::ir::*;
 use girder_simd::{Level, Options, evaluate};
 
-/// Numbers that a string of bytes decides; zeros after its end.
-pub struct Choices<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Choices<'a> {
-    pub fn new(bytes: &'a [u8]) -> Choices<'a> {
-        Choices { bytes, at: 0 }
-    }
-
-    pub fn byte(&mut self) -> u8 {
-        self.at += 1;
-        self.bytes.get(self.at - 1).copied().unwrap_or(0)
-    }
-
-    pub fn spent(&self) -> bool {
-        self.at >= self.bytes.len()
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        self.byte() as usize % n
-    }
-
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
+impl Choices<'_> {
     /// The bits of an element, often at an edge of its range.
     pub fn bits(&mut self, lane: Lane) -> u64 {
-        let word = (0..8).fold(0, |w, _| w << 8 | u64::from(self.byte()));
+        let word = self.word();
         let edges = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e10, -1e10, 2147483648.0, 4294967295.0, 127.5, 65535.0];
         let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-310, 1e-40, -2147483649.0];
         let bits = match (lane.is_float(), word % 4) {

@@ -2,7 +2,8 @@
 //!
 //! Invariant: no iteration touches an element that another one stores, and all elements lie in the memory.
 
-use super::case::{Case, Choices};
+use super::case::Case;
+use super::choices::Choices;
 use girder_simd::ir::*;
 use girder_simd::{Level, interleaved_stride};
 
