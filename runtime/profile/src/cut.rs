@@ -196,14 +196,14 @@ impl<'a> Model<'a> {
         let mut parts: Vec<Part> = vec![];
         for (k, piece) in self.pieces.iter().enumerate() {
             let depth = piece.path.iter().position(|call| !open.contains(call)).map(|d| d + 1);
-            let joins = parts.last().filter(|last| {
+            let joins = parts.last_mut().filter(|last| {
                 let before = &self.pieces[last.first];
                 // Steps of an opened call itself belong to the part before them.
                 let is_of = |depth| piece.path.get(..depth) == before.path.get(..last.depth);
                 before.stage == piece.stage && depth.is_none_or(is_of)
             });
             match joins {
-                Some(_) => parts.last_mut().expect("a part").end = k + 1,
+                Some(last) => last.end = k + 1,
                 None => parts.push(Part { first: k, end: k + 1, depth: depth.unwrap_or(piece.path.len()) }),
             }
         }
@@ -265,11 +265,10 @@ impl<'a> Model<'a> {
             least = next;
         }
         let (most, ..) = least[n]?;
-        let mut ends = vec![n];
+        let mut ends = vec![n; stages];
         for stage in (1..stages).rev() {
-            ends.push(begins[stage][*ends.last().expect("an end")]);
+            ends[stage - 1] = begins[stage][ends[stage]];
         }
-        ends.reverse();
         Some((most, ends))
     }
 

@@ -8,7 +8,7 @@ use girder_source::{Diagnostics, LIBRARY_START, Session, SourceFile, SourceMap};
 use std::sync::{Arc, OnceLock};
 
 /// The library: names and texts of its modules, and what has been parsed of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Library {
     modules: Vec<LibraryModule>,
 }
