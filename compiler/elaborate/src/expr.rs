@@ -33,6 +33,14 @@ impl Elaborator<'_> {
                 let values = items.iter().map(|&i| self.expr(i)).collect::<Result<Vec<_>>>()?;
                 Ok(Value::List(Arc::new(values)))
             }
+            ExprKind::Integers(list) => {
+                self.charge_many((list.len() * (1 + list.width())) as u64, e.span)?;
+                let value = |k: usize| match &list.entry(k)[..] {
+                    &[v] => Value::Int(v),
+                    entry => Value::Tuple(Arc::new(Tuple::plain(entry.iter().map(|&v| Value::Int(v)).collect()))),
+                };
+                Ok(Value::List(Arc::new((0..list.len()).map(value).collect())))
+            }
             ExprKind::Fill { value, count } => {
                 let value = self.expr(*value)?;
                 let count = self.int(*count)?;

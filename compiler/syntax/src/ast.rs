@@ -20,6 +20,8 @@ pub use name::*;
 pub use repeated::*;
 pub use stmt::*;
 
+pub use crate::token::integers::IntegerList;
+
 use crate::token::Comment;
 use cranelift_entity::PrimaryMap;
 use girder_source::Span;

@@ -37,6 +37,8 @@ pub struct Builder<'s> {
     pub problems: Vec<Diagnostic>,
     /// The runs for the `repeated` tokens still to come.
     runs: std::vec::IntoIter<Run>,
+    /// The lists of the `integers` tokens still to come.
+    integers: std::vec::IntoIter<IntegerList>,
     /// The runs so far.
     pub repeated: Vec<RepeatedStatements>,
 }
@@ -49,13 +51,20 @@ pub struct Mark {
 
 impl<'s> Builder<'s> {
     /// Starts a file of some tokens; `base` is the global offset of its first byte.
-    pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>, lexemes: &[Lexeme]) -> Builder<'s> {
+    pub fn new(
+        text: &'s str,
+        base: u32,
+        limit: u32,
+        (runs, integers): (Vec<Run>, Vec<IntegerList>),
+        lexemes: &[Lexeme],
+    ) -> Builder<'s> {
         // Room for all expressions, each of which has a token of its own: a long list does not move while it grows.
         let separates = |t: Token| t.closes() || matches!(t, Token::Comma | Token::Colon | Token::Semi);
         let most = lexemes.iter().filter(|l| !separates(l.token)).count();
         let (exprs, stmts, repeated, problems) = (Vec::with_capacity(most), vec![], vec![], vec![]);
-        let (depths, stmt_depths, runs) = (Vec::with_capacity(most), vec![], runs.into_iter());
-        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, repeated }
+        let (depths, stmt_depths) = (Vec::with_capacity(most), vec![]);
+        let (runs, integers) = (runs.into_iter(), integers.into_iter());
+        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, integers, repeated }
     }
 
     /// Returns the current state.
@@ -163,6 +172,8 @@ impl<'s> Builder<'s> {
         let d = |e: &ExprId| self.depth(*e);
         match kind {
             Name(_) | Int { .. } | Float { .. } | Str(_) | Bool(_) | Error => 0,
+            // As deep as the entries would be one by one: a tuple, a sign and a number.
+            Integers(_) => 3,
             Paren(e) | Field { base: e, .. } | Unary { value: e, .. } => d(e),
             Tuple(args) => self.args(args),
             List(list) => list.iter().map(d).max().unwrap_or(0),

@@ -154,6 +154,11 @@ impl Make {
         self.expr(ExprKind::List(list))
     }
 
+    /// Returns `[1, 2]`, or `[(1, 2), (3, 4)]`.
+    pub fn integers(&mut self, list: IntegerList) -> ExprId {
+        self.expr(ExprKind::Integers(Box::new(list)))
+    }
+
     /// Returns `(a, name: b)`.
     pub fn tuple(&mut self, args: Vec<Arg>) -> ExprId {
         self.expr(ExprKind::Tuple(args))

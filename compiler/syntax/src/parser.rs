@@ -34,7 +34,7 @@ const MAX_REPAIRS: usize = 50;
 
 /// The bytes that the syntax tree takes for each byte of text, at most about that; measured with short statements.
 const TREE: u64 = 50;
-/// The bytes that the numbers of repeated rows take for each byte of text, at most.
+/// The bytes that the numbers of repeated rows and of lists of integers take for each byte of text, at most.
 const ROWS: u64 = 4;
 
 /// Parses a file. Errors are added to `diagnostics`; text that could not be parsed is an `Error` node in the tree.
@@ -51,7 +51,9 @@ pub fn parse_charged(map: &SourceMap, file: FileId, session: &Session, diagnosti
     let left = session.limits.compile_bytes.saturating_sub(session.memory.used());
     // The tree of more tokens would be larger than what is left.
     let lexed = lex_in_runs(text, base, usize::try_from(left / TREE).unwrap_or(usize::MAX).saturating_add(1));
-    let rows = lexed.runs.iter().filter(|run| run.of_rows).map(|run| u64::from(run.span.hi - run.span.lo)).sum::<u64>();
+    let runs = lexed.runs.iter().filter(|run| run.of_rows).map(|run| run.span);
+    let lists = lexed.lexemes.iter().filter(|l| l.token == Token::Integers).map(|l| l.span);
+    let rows = runs.chain(lists).map(|span| u64::from(span.hi - span.lo)).sum::<u64>();
     let charge =
         |bytes: u64| session.charge_bytes(bytes).map_err(|exceeded| exceeded.of_memory(Span::new(base, base + 1)));
     let bytes = (text.len() as u64 - rows) * TREE + rows * ROWS;
@@ -73,7 +75,7 @@ fn parse_lexed(
     diagnostics: &mut Diagnostics,
     again: impl FnOnce() -> Result<(), Diagnostic>,
 ) -> Module {
-    let runs = !lexed.runs.is_empty() || lexed.lists > 0;
+    let runs = !lexed.runs.is_empty() || lexed.lists > 0 || !lexed.integers.is_empty();
     let (mut module, mut problems) = parse_tokens(lexed, text, base, session);
     if runs && !problems.is_empty() {
         // After an error, repeated statements and numbers are read one by one, so that diagnostics do not depend on
@@ -95,7 +97,7 @@ fn parse_tokens(lexed: Lexed, text: &str, base: u32, session: &Session) -> (Modu
     let mut parser = Parser {
         text,
         base,
-        builder: Builder::new(text, base, session.limits.nesting, lexed.runs, &lexemes),
+        builder: Builder::new(text, base, session.limits.nesting, (lexed.runs, lexed.integers), &lexemes),
         entry: generated::EntryParser::new(),
         module: Module {
             comments: lexed.comments,

@@ -4,6 +4,7 @@
 //! has a value.
 
 pub mod repeated;
+pub mod integers;
 mod lex;
 mod literal;
 pub mod numbers;
@@ -234,6 +235,8 @@ pub enum Token {
     Repeated,
     /// Numbers side by side in a list; see [`numbers`].
     Numbers,
+    /// Integers, or tuples of them, side by side in a list; see [`integers`].
+    Integers,
 }
 
 impl Token {

@@ -5,6 +5,7 @@ use girder_syntax::ast::*;
 use girder_syntax::make::*;
 use girder_syntax::{format, parse};
 use proptest::prelude::*;
+use smallvec::SmallVec;
 
 fn parsed(text: &str) -> Module {
     let mut map = SourceMap::default();
@@ -39,6 +40,14 @@ fn shape(m: &Module, e: ExprId) -> String {
         ExprKind::Bool(v) => format!("{v}"),
         ExprKind::Tuple(a) => format!("(tuple {})", args(a)),
         ExprKind::List(l) => format!("(list {})", l.iter().map(s).collect::<Vec<_>>().join(" ")),
+        ExprKind::Integers(list) => {
+            let value = |v: &i64| if *v < 0 { format!("(Neg {})", -v) } else { format!("{v}") };
+            let entry = |t: SmallVec<[i64; 8]>| match &t[..] {
+                [one] => value(one),
+                t => format!("(tuple :{})", t.iter().map(value).collect::<Vec<_>>().join(" :")),
+            };
+            format!("(list {})", list.entries().map(entry).collect::<Vec<_>>().join(" "))
+        }
         ExprKind::Fill { value, count } => format!("(fill {} {})", s(value), s(count)),
         ExprKind::Field { base, name } => format!("(field {} {})", s(base), name.name),
         ExprKind::Call { callee, args: a } => format!("(call {} {})", s(callee), args(a)),
@@ -96,7 +105,7 @@ struct Tree {
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = (0..6u8).prop_map(|form| Tree { form, parts: vec![] });
     leaf.prop_recursive(7, 60, 4, |inner| {
-        (0..46u8, proptest::collection::vec(inner, 3)).prop_map(|(form, parts)| Tree { form: form + 6, parts })
+        (0..50u8, proptest::collection::vec(inner, 3)).prop_map(|(form, parts)| Tree { form: form + 6, parts })
     })
 }
 
@@ -146,6 +155,12 @@ fn build(m: &mut Make, t: &Tree) -> ExprId {
             m.expr(ExprKind::Switch { on: a, arms: vec![arm(vec![Some(b)], c), arm(vec![None], b)] })
         }
         41 => m.expr(ExprKind::Block(Box::new(value_body(a)))),
+        // Few integers, which are read one by one, and many.
+        form @ (46..=49) => {
+            let count = if form % 2 == 0 { 12 } else { 60 };
+            let values: Vec<i64> = (0..count).map(|k| k * 7 - 30).collect();
+            m.integers(IntegerList::new(if form < 48 { 1 } else { 3 }, &values, vec![]))
+        }
         42 | 43 => {
             let param = |name, default| Param { name: ident(name), ty: None, default, span: Span::NONE };
             let params = vec![param("p", None), param("q", Some(a))];

@@ -3,7 +3,7 @@
 //! Invariant: reading an expression gives a value or an error message, and never panics.
 
 use girder_source::{Diagnostic, Span};
-use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
+use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, IntegerList, UnaryOp};
 
 /// The reason why a value cannot be read.
 pub type Wrong = String;
@@ -19,8 +19,18 @@ pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
     Diagnostic::error("resume::bad_row", span, why).help(help)
 }
 
-/// The maximal number of indices of a family of rows.
+/// The maximal number of indices of a family of rows over a box.
 const MOST_INDICES: usize = 3;
+/// The maximal number of columns of a family of rows over a table.
+const MOST_COLUMNS: usize = 8;
+
+/// The columns of a row over a table, `for (c0, c1) in [(1, 2), (3, 4)]`.
+pub struct Columns<'t> {
+    /// Their names.
+    pub names: Vec<&'t str>,
+    /// Their values.
+    pub list: IntegerList,
+}
 
 /// Reads expressions of a table.
 #[derive(Clone, Copy)]
@@ -28,7 +38,7 @@ pub struct Values<'t> {
     /// The module that holds the table.
     tree: &'t ast::Module,
     /// The indices of the current row and their values.
-    indices: [Option<(&'t str, i128)>; MOST_INDICES],
+    indices: [Option<(&'t str, i64)>; MOST_COLUMNS],
     /// The current row, if it repeats the one that is read.
     repeated: Option<(&'t ast::RepeatedStatements, usize)>,
 }
@@ -36,7 +46,7 @@ pub struct Values<'t> {
 impl<'t> Values<'t> {
     /// Reads rows without indices.
     pub fn new(tree: &'t ast::Module) -> Values<'t> {
-        Values { tree, indices: [None; MOST_INDICES], repeated: None }
+        Values { tree, indices: [None; MOST_COLUMNS], repeated: None }
     }
 
     /// Returns the module that holds the table.
@@ -60,9 +70,63 @@ impl<'t> Values<'t> {
     }
 
     /// Returns a reader with values for the indices.
-    pub fn at(self, indices: &[(&'t str, u32)], values: impl Fn(usize) -> u32) -> Values<'t> {
-        let value = |k: usize| indices.get(k).map(|i| (i.0, values(k) as i128));
-        Values { indices: std::array::from_fn(value), ..self }
+    pub fn at(self, names: &[&'t str], values: &[i64]) -> Values<'t> {
+        let index = |k: usize| names.get(k).copied().zip(values.get(k).copied());
+        Values { indices: std::array::from_fn(index), ..self }
+    }
+
+    /// Returns the columns of a row over a table; `None` if it is not over a list.
+    pub fn columns(self, family: &'t [ast::Binder]) -> Option<Result<Columns<'t>, Wrong>> {
+        let [ast::Binder { pattern, range, .. }] = family else { return None };
+        let kind = &self.tree.exprs[*range].kind;
+        if !matches!(kind, ExprKind::List(_) | ExprKind::Integers(_)) {
+            return None;
+        }
+        Some(self.table(pattern, kind))
+    }
+
+    fn table(self, pattern: &'t ast::Pattern, list: &'t ExprKind) -> Result<Columns<'t>, Wrong> {
+        let name = |p: &'t ast::Pattern| match p {
+            ast::Pattern::Name(name) => Ok(name.name.as_str()),
+            _ => Err("a column is one name".to_string()),
+        };
+        let names = match pattern {
+            ast::Pattern::Tuple(all, _) => all.iter().map(name).collect::<Result<Vec<_>, _>>()?,
+            one => vec![name(one)?],
+        };
+        if names.len() > MOST_COLUMNS {
+            return Err(format!("a row has at most {MOST_COLUMNS} columns"));
+        }
+        let width = |n: usize| match n == names.len() {
+            true => Ok(()),
+            false => Err(format!("an entry of {n} numbers does not fit {} columns", names.len())),
+        };
+        let list = match list {
+            ExprKind::Integers(list) => IntegerList::clone(list),
+            ExprKind::List(entries) => {
+                let mut values = vec![];
+                for &entry in entries {
+                    match &self.tree.exprs[entry].kind {
+                        ExprKind::Tuple(args) => {
+                            width(args.len())?;
+                            values.extend(args.iter().map(|a| self.int(a.value)).collect::<Result<Vec<i64>, _>>()?);
+                        }
+                        _ => {
+                            width(1)?;
+                            values.push(self.int(entry)?);
+                        }
+                    }
+                }
+                let starts = entries.iter().map(|&e| self.tree.exprs[e].span.lo).collect();
+                IntegerList::new(names.len(), &values, starts)
+            }
+            _ => return Err("the columns of a row are over a list".into()),
+        };
+        width(list.width())?;
+        match list.is_empty() {
+            true => Err("a table of numbers has at least one entry".into()),
+            false => Ok(Columns { names, list }),
+        }
     }
 
     /// Returns a reader of a row that repeats another, from the expressions of the other.
@@ -72,8 +136,7 @@ impl<'t> Values<'t> {
 
     /// Reads a number of its type: a literal, or a sum of multiples of indices.
     pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
-        let value = self.number(e, 0)?.0;
-        T::try_from(value).map_err(|_| format!("{value} does not fit here"))
+        fit(self.number(e, 0)?.0)
     }
 
     /// Reads a number. Also returns whether it depends on an index.
@@ -92,7 +155,7 @@ impl<'t> Values<'t> {
             }
             ExprKind::Name(name) => {
                 let known = self.indices.iter().flatten().find(|i| i.0 == name.as_str());
-                known.map(|i| (i.1, true)).ok_or_else(none)
+                known.map(|i| (i128::from(i.1), true)).ok_or_else(none)
             }
             ExprKind::Unary { op: UnaryOp::Neg, value } => {
                 let (value, depends) = self.number(*value, depth + 1)?;
@@ -139,8 +202,12 @@ impl<'t> Values<'t> {
         let ExprKind::Range { start, end, closed: false, by: Some(by) } = self.tree.exprs[e].kind else {
             return self.short_span(e).map(|(first, count)| (first, count, 1));
         };
+        let depends = self.number(start, 0)?.1 || self.number(end, 0)?.1;
         let (start, end, step): (u32, u32, u32) = (self.int(start)?, self.int(end)?, self.int(by)?);
         match end.checked_sub(start) {
+            Some(n) if n > 0 && step > 0 && depends && n % step > 0 => {
+                Err(format!("the range {start}..{end} of a family of rows does not end at a multiple of {step}"))
+            }
             Some(n) if n > 0 && step > 0 => Ok((start, n.div_ceil(step), step)),
             _ => Err(format!("the range {start}..{end} by {step} is empty")),
         }
@@ -148,7 +215,18 @@ impl<'t> Values<'t> {
 
     /// Reads a list of numbers.
     pub fn ints<T: TryFrom<i128>>(self, e: ExprId) -> Result<Vec<T>, Wrong> {
-        self.list(e)?.iter().map(|&e| self.int(e)).collect()
+        match &self.tree.exprs[e].kind {
+            ExprKind::Integers(list) if list.width() == 1 => list.entries().map(|e| fit(e[0].into())).collect(),
+            _ => self.list(e)?.iter().map(|&e| self.int(e)).collect(),
+        }
+    }
+
+    /// Reads a list of [`Values::short_span`].
+    pub fn short_spans(self, e: ExprId) -> Result<Vec<(u32, u32)>, Wrong> {
+        match &self.tree.exprs[e].kind {
+            ExprKind::Integers(_) => Ok(self.ints(e)?.into_iter().map(|first| (first, 1)).collect()),
+            _ => self.list(e)?.iter().map(|&e| self.short_span(e)).collect(),
+        }
     }
 
     /// Reads a list.
@@ -185,6 +263,11 @@ impl<'t> Values<'t> {
         let plain = args.iter().all(|a| a.name.is_none());
         plain.then(|| Some((self.name(*callee)?, args.iter().map(|a| a.value).collect())))?
     }
+}
+
+/// Returns a number of its type.
+fn fit<T: TryFrom<i128>>(value: i128) -> Result<T, Wrong> {
+    T::try_from(value).map_err(|_| format!("{value} does not fit here"))
 }
 
 /// The named values of a row.

@@ -16,6 +16,13 @@ use smallvec::SmallVec;
 /// Maximal number of elements of one local array, which lives in the memory of one worker.
 const MAX_ELEMENTS: u64 = 1 << 16;
 
+/// An element of nested lists.
+enum Leaf<'a> {
+    Expr(ast::ExprId),
+    /// An entry of a list of integers.
+    Entry(&'a ast::IntegerList, usize),
+}
+
 impl<'a> Builder<'a, '_> {
     /// Translates `[value; count]`.
     pub(super) fn array_fill(&mut self, value: ast::ExprId, count: ast::ExprId, span: Span) -> Value {
@@ -47,11 +54,36 @@ impl<'a> Builder<'a, '_> {
         if !self.list_leaves(items, 0, &mut dims, &mut leaves, span) {
             return Value::Error;
         }
-        let values = self.values(&leaves);
+        self.array_of(dims, &leaves, span)
+    }
+
+    /// Translates a list of many integers, or of tuples, which are no elements.
+    pub(super) fn array_integers(&mut self, list: &'a ast::IntegerList, span: Span) -> Value {
+        let leaves: Vec<Leaf> = (0..list.len()).map(|k| Leaf::Entry(list, k)).collect();
+        self.array_of(SmallVec::from_slice(&[list.len() as u32]), &leaves, span)
+    }
+
+    fn array_of(&mut self, dims: SmallVec<[u32; 2]>, leaves: &[Leaf<'a>], span: Span) -> Value {
+        let mut values = vec![];
+        for leaf in leaves {
+            let mark = self.mark();
+            let value = match *leaf {
+                Leaf::Expr(e) => self.expr(e),
+                Leaf::Entry(list, k) => match &list.entry(k)[..] {
+                    &[v] => Value::Int(v.into()),
+                    entry => Value::Tuple(entry.iter().map(|&v| (None, Value::Int(v.into()))).collect()),
+                },
+            };
+            self.keep_before(mark, &mut values);
+            values.push(value);
+        }
         let mut common: Option<Ty> = None;
         let mut elements = vec![];
-        for (v, &leaf) in values.into_iter().zip(&leaves) {
-            let at = self.tree().exprs[leaf].span;
+        for (v, leaf) in values.into_iter().zip(leaves) {
+            let at = match *leaf {
+                Leaf::Expr(e) => self.tree().exprs[e].span,
+                Leaf::Entry(list, k) => list.span(k),
+            };
             let e = match common {
                 None => self.scalar(v, at),
                 Some(ty) => self.coerce(v, ty, at),
@@ -87,25 +119,18 @@ impl<'a> Builder<'a, '_> {
         items: &'a [ast::ExprId],
         depth: usize,
         dims: &mut SmallVec<[u32; 2]>,
-        leaves: &mut Vec<ast::ExprId>,
+        leaves: &mut Vec<Leaf<'a>>,
         span: Span,
     ) -> bool {
-        let first = dims.len() == depth;
-        if first {
-            dims.push(items.len() as u32);
-        }
-        if dims[depth] as usize != items.len() {
-            self.error("codelet::rank_mismatch", span, "the rows of this array differ in length");
-            return false;
-        }
-        if items.is_empty() {
-            self.error("codelet::not_static", span, "an array has at least one element");
+        if !self.is_row(items.len(), depth, dims, span) {
             return false;
         }
         for &e in items {
             let node = &self.tree().exprs[e];
             match &node.kind {
-                ast::ExprKind::List(_) if dims.len() == depth + 1 && !leaves.is_empty() => {
+                ast::ExprKind::List(_) | ast::ExprKind::Integers(_)
+                    if dims.len() == depth + 1 && !leaves.is_empty() =>
+                {
                     self.error("codelet::rank_mismatch", node.span, "this is a row, where the others are elements");
                     return false;
                 }
@@ -115,14 +140,35 @@ impl<'a> Builder<'a, '_> {
                         return false;
                     }
                 }
+                ast::ExprKind::Integers(list) => {
+                    if !self.is_row(list.len(), depth + 1, dims, node.span) {
+                        return false;
+                    }
+                    leaves.extend((0..list.len()).map(|k| Leaf::Entry(list, k)));
+                }
                 _ if dims.len() > depth + 1 => {
                     self.error("codelet::rank_mismatch", node.span, "this is an element, where the others are rows");
                     return false;
                 }
-                _ => leaves.push(e),
+                _ => leaves.push(Leaf::Expr(e)),
             }
         }
         true
+    }
+
+    /// Whether a row at a depth of nested lists is as long as those before it; reports it if not.
+    fn is_row(&mut self, len: usize, depth: usize, dims: &mut SmallVec<[u32; 2]>, span: Span) -> bool {
+        if dims.len() == depth {
+            dims.push(len as u32);
+        }
+        if dims[depth] as usize != len {
+            self.error("codelet::rank_mismatch", span, "the rows of this array differ in length");
+            return false;
+        }
+        if len == 0 {
+            self.error("codelet::not_static", span, "an array has at least one element");
+        }
+        len > 0
     }
 
     fn count(&mut self, e: ast::ExprId) -> Option<u32> {

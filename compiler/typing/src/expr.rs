@@ -47,6 +47,7 @@ impl<'a> Builder<'a, '_> {
             K::Paren(inner) => self.expr(*inner),
             K::Tuple(args) => self.tuple(args, span),
             K::List(items) => self.array_list(items, span),
+            K::Integers(list) => self.array_integers(list, span),
             K::Fill { value, count } => self.array_fill(*value, *count, span),
             K::Field { base, name } => self.field(node, *base, name),
             K::Call { callee, args } => self.call(*callee, args, span),

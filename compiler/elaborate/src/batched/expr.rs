@@ -62,6 +62,7 @@ impl<'a> Evaluator<'_, 'a> {
             ExprKind::Int { .. } | ExprKind::Float { .. } | ExprKind::Str(_) | ExprKind::Bool(_) => {
                 Ok(Batch::Uniform(self.base.expr(id)?))
             }
+            ExprKind::Integers(_) => Ok(Batch::Uniform(self.base.expr(id)?)),
             ExprKind::Paren(inner) => self.expr(*inner),
             ExprKind::List(items) => {
                 let values = items.iter().map(|&i| self.expr(i).and_then(uniform)).collect::<Found<Vec<_>>>()?;

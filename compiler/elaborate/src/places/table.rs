@@ -1,5 +1,5 @@
 //! The rows of a table that puts the elements of a variable on tiles, such as
-//! `on { 0: 0..16; i: 16 * i..16 * i + 16 for i in 1..8; }`.
+//! `on { 0: 0..16; i: 16 * i..16 * i + 16 for i in 1..8; [9, 7, 9]: 128..176 by 16; }`.
 //!
 //! Invariant: every tile exists in the machine, and every element in the variable. Rows of plain numbers give the same
 //! as their evaluation.
@@ -73,8 +73,11 @@ impl<'a> Elaborator<'a> {
         let (key, span) = (*key, *span);
         let values: Vec<ExprId> = values.iter().map(|a| a.value).collect();
         self.each_binding(family, &mut |this: &mut Self| {
-            let tile = this.int(key)?;
-            let tile = this.tile_place(&Value::Int(tile), span)?.first;
+            let tile = this.expr(key)?;
+            if let Value::List(tiles) = tile {
+                return values.iter().try_for_each(|&value| this.blocks(&tiles, value, (span, len), out));
+            }
+            let tile = this.row_tile(&tile, span)?;
             for &value in &values {
                 let (start, end) = match this.expr(value)? {
                     Value::Range(r) if r.step == 1 => (r.start as i128, r.start as i128 + r.count as i128),
@@ -94,6 +97,53 @@ impl<'a> Elaborator<'a> {
             }
             Ok(())
         })
+    }
+
+    /// Returns the tile that a row names.
+    fn row_tile(&mut self, tile: &Value, span: Span) -> Result<u32> {
+        match tile {
+            Value::Int(_) => Ok(self.tile_place(tile, span)?.first),
+            Value::Error => Err(girder_source::Failed),
+            other => {
+                let message = format!("a row needs the number of a tile, or a list of them, not {}", other.describe());
+                let help = "write `3: 0..4;`, or for blocks of elements `[3, 5]: 0..8 by 4;`";
+                Err(self.error_help("place::row", span, message, help))
+            }
+        }
+    }
+
+    /// Adds the runs of a row `[tile, tile, …]: start..end by block`: the blocks are on the tiles in order, and the
+    /// last one may be shorter.
+    fn blocks(
+        &mut self,
+        tiles: &[Value],
+        elements: ExprId,
+        (span, len): (Span, u64),
+        out: &mut Vec<TableRun>,
+    ) -> Result<()> {
+        let ExprKind::Range { start, end, closed, by: Some(by) } = self.tree().exprs[elements].kind else {
+            let message = "a list of tiles needs the number of elements of a block";
+            let help = "write it behind the range: `[3, 5]: 0..8 by 4;` puts four elements on each tile";
+            return Err(self.error_help("place::row", span, message, help));
+        };
+        let (start, end, by) = (self.int(start)?, self.int(end)?, self.int(by)?);
+        let end = end.saturating_add(i64::from(closed));
+        let bounds = u64::try_from(start).ok().zip(u64::try_from(end).ok()).filter(|(a, b)| a <= b && *b <= len);
+        let (Some((start, end)), Some(block)) = (bounds, u64::try_from(by).ok().filter(|&by| by > 0)) else {
+            let message = format!("elements {start}..{end} by {by} are no blocks of the variable's 0..{len}");
+            return Err(self.error("place::row", span, message));
+        };
+        let count = (end - start).div_ceil(block);
+        if count != tiles.len() as u64 {
+            let message = format!("{start}..{end} by {block} are {count} blocks, but the list has {}", tiles.len());
+            return Err(self.error_help("place::row", span, message, "write one tile for each block"));
+        }
+        self.charge_rows(count, span)?;
+        for (first, tile) in (start..end).step_by(block as usize).zip(tiles) {
+            let tile = self.row_tile(tile, span)?;
+            out.push(TableRun { start: first, end: (first + block).min(end), tile, span });
+        }
+        Ok(())
     }
 
     /// Adds the runs of rows that repeat one of literals. Returns `false` for others, and if one would be an error.

@@ -23,6 +23,7 @@ use girder_ir::plan::{Plan, StepPlan};
 use girder_ir::stage::RaceFree;
 use girder_ir::view::copy_runs;
 use girder_machine::Machine;
+use girder_source::par_map_uneven;
 use memory::{Elements, Memory};
 use rustc_hash::FxHashSet;
 use tokens::Tokens;
@@ -38,16 +39,19 @@ pub fn verify(race_free: &RaceFree, machine: &Machine, plan: &Plan) -> Result<()
 /// As [`verify`], where one block may have so many bytes.
 pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: &Plan) -> Result<(), String> {
     let tokens = Tokens::new(race_free, machine, limit);
-    for (s, set) in &race_free.sets {
-        check_set(race_free, &tokens, plan, s).map_err(|e| format!("in the exchange of `{}`, {e}", set.name))?;
-    }
+    let within = |name: &str, found: Result<(), String>| found.map_err(|e| format!("in the exchange of `{name}`, {e}"));
+    let transfers = |step: &StepPlan| (step.before.transfers.len() + step.after.transfers.len()) as u64;
+    let sets: Vec<ComputeSetId> = race_free.sets.keys().collect();
+    let check = |&s: &ComputeSetId| within(&race_free.sets[s].name, check_set(race_free, &tokens, plan, s));
+    par_map_uneven(&sets, |&s| transfers(&plan.sets[s]), check).into_iter().collect::<Result<(), _>>()?;
     carried::check(race_free, plan)?;
     let carried: FxHashSet<CopyId> = plan.sets.values().filter_map(|s| s.carries).collect();
-    for (c, copy) in &race_free.copies {
-        check_copy(race_free, &tokens, &plan.copies[c], c, carried.contains(&c))
-            .map_err(|e| format!("in the exchange of `{}`, {e}", copy.name))?;
-    }
-    Ok(())
+    let copies: Vec<CopyId> = race_free.copies.keys().collect();
+    let check = |&c: &CopyId| {
+        let found = check_copy(race_free, &tokens, &plan.copies[c], c, carried.contains(&c));
+        within(&race_free.copies[c].name, found)
+    };
+    par_map_uneven(&copies, |&c| transfers(&plan.copies[c]), check).into_iter().collect()
 }
 
 /// Checks the plan of a copy; the elements of a `carried` one are looked at with those of its set.

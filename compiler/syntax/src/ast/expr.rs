@@ -9,6 +9,7 @@ use super::decl::Binder;
 use super::item::Fn;
 use super::name::{Arg, ExprId, Ident};
 use super::stmt::Body;
+use crate::token::integers::IntegerList;
 use girder_source::Span;
 use smol_str::SmolStr;
 
@@ -133,6 +134,8 @@ pub enum ExprKind {
     Tuple(Vec<Arg>),
     /// `[a, b]`
     List(Vec<ExprId>),
+    /// `[1, 2, …]`, `[(1, 2), (3, 4), …]`: many integers, or many tuples of integers.
+    Integers(Box<IntegerList>),
     /// `[value; count]`
     Fill {
         /// The value of each element.
@@ -279,6 +282,13 @@ pub struct Arm {
     pub body: Body,
     /// The source span.
     pub span: Span,
+}
+
+impl ExprKind {
+    /// Returns whether the text begins and ends with brackets that hold values.
+    pub fn has_own_brackets(&self) -> bool {
+        matches!(self, ExprKind::List(_) | ExprKind::Integers(_) | ExprKind::Tuple(_) | ExprKind::Fill { .. })
+    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,17 @@ impl Builder<'_> {
         }
     }
 
+    /// Returns a list of integers or of tuples of them: that of a token, which the first element precedes.
+    pub fn integers(&mut self, before: Vec<ExprId>, l: Lexeme, span: Span) -> ExprId {
+        if let (Some(list), 1) = (self.integers.next(), before.len()) {
+            return self.expr(ExprKind::Integers(Box::new(list)), span);
+        }
+        // The parser then reads them one by one.
+        let message = "these integers do not follow the first of their list";
+        self.problems.push(Diagnostic::error("syntax::unexpected", l.span, message));
+        self.expr(ExprKind::Error, span)
+    }
+
     /// Returns the value of a string token.
     pub fn string(&self, l: Lexeme) -> SmolStr {
         unquote(self.text(l.span))

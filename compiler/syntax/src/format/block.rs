@@ -3,7 +3,7 @@
 //! Invariant: a block is on one line only if it was written so, or if it was built in memory and is short.
 
 use super::Printer;
-use crate::ast::{ExprId, ExprKind};
+use crate::ast::{Arg, ExprId, ExprKind};
 
 /// The source layout of a block.
 #[derive(Clone, Copy)]
@@ -121,21 +121,26 @@ impl Printer<'_> {
         self.word(close);
     }
 
-    /// Writes `[1, 2, …]` with as many elements per line as fit.
-    pub fn literals(&mut self, list: &[ExprId]) {
+    /// Writes `[1, 2, …]` with as many elements per line as fit; `width` returns that of an element.
+    pub fn filled<T>(
+        &mut self,
+        elements: impl Iterator<Item = T>,
+        width: impl Fn(&Self, &T) -> usize,
+        write: impl Fn(&mut Self, &T),
+    ) {
         self.word("[");
         self.reserving(1, |p| {
             p.indented(|p| {
                 p.line.newline();
-                for &e in list {
-                    let needed = p.literal_width(e) + usize::from(!p.line.fresh);
+                for e in elements {
+                    let needed = width(p, &e) + usize::from(!p.line.fresh);
                     if !p.line.fresh && !p.line.has_room(needed) {
                         p.line.newline();
                     }
                     if !p.line.fresh {
                         p.word(" ");
                     }
-                    p.expr(e, super::expr::BLOCK);
+                    write(p, &e);
                     p.word(",");
                 }
             });
@@ -144,16 +149,20 @@ impl Printer<'_> {
         self.word("]");
     }
 
-    /// Returns whether a list consists of numbers and truth values, without comments before `hi`.
+    /// Returns whether a list consists of numbers, truth values and tuples of them, without comments before `hi`.
     pub fn is_literals(&self, list: &[ExprId], hi: u32) -> bool {
         !self.has_comment(hi) && list.iter().all(|e| self.literal_width(*e) > 0)
     }
 
-    /// Returns the width of a number or truth value, and 0 for every other expression.
-    fn literal_width(&self, e: ExprId) -> usize {
+    /// Returns the width of a number, a truth value or a tuple of them, and 0 for every other expression.
+    pub fn literal_width(&self, e: ExprId) -> usize {
         match &self.module.exprs[e].kind {
             ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => text.len(),
             ExprKind::Bool(v) => 5 - usize::from(*v),
+            ExprKind::Tuple(args) if args.len() > 1 => {
+                let part = |a: &Arg| Some(self.literal_width(a.value)).filter(|&w| w > 0 && a.name.is_none());
+                args.iter().try_fold(0, |sum, a| Some(sum + part(a)? + 2)).unwrap_or(0)
+            }
             ExprKind::Unary { value, .. } => match &self.module.exprs[*value].kind {
                 ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => 1 + text.len(),
                 _ => 0,

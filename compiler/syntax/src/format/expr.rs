@@ -7,6 +7,7 @@ use super::Printer;
 use super::block::{Braces, Brackets};
 use crate::ast::*;
 use crate::token::quote;
+use std::fmt::Write as _;
 
 /// The binding strength of a construct; a position of the grammar accepts constructs of at least some strength.
 pub type Level = u8;
@@ -81,6 +82,7 @@ impl Printer<'_> {
             }
             ExprKind::Tuple(args) => self.tuple(args, hi),
             ExprKind::List(list) => self.list_expr(list, hi),
+            ExprKind::Integers(list) => self.integers(list),
             ExprKind::Fill { value, count } => self.fill(*value, *count),
             ExprKind::Field { base, name } => {
                 self.reserving_more(1 + name.name.len(), |p| p.expr(*base, POSTFIX));
@@ -138,7 +140,7 @@ impl Printer<'_> {
         // A single value with brackets of its own needs no line of its own.
         if let [Arg { name: None, value }] = args
             && !self.has_comment(self.lo(*value))
-            && matches!(self.module.exprs[*value].kind, ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Fill { .. })
+            && self.module.exprs[*value].kind.has_own_brackets()
         {
             self.word("(");
             self.reserving_more(1, |p| p.expr(*value, BLOCK));
@@ -172,9 +174,32 @@ impl Printer<'_> {
 
     fn list_expr(&mut self, list: &[ExprId], hi: u32) {
         if !self.line.is_flat() && !list.is_empty() && self.is_literals(list, hi) {
-            return self.literals(list);
+            return self.filled(list.iter(), |p, e| p.literal_width(**e), |p, e| p.expr(**e, BLOCK));
         }
         self.list(Brackets { open: "[", close: "]", hi }, list, |p, e| p.lo(*e), |p, e| p.expr(*e, BLOCK));
+    }
+
+    /// Writes integers, or tuples of them, as [`Printer::list_expr`] writes a list of literals.
+    fn integers(&mut self, list: &IntegerList) {
+        let texts = list.entries().map(|entry| {
+            let mut text = String::new();
+            for (k, value) in entry.iter().enumerate() {
+                _ = write!(text, "{}{value}", if k == 0 { "" } else { ", " });
+            }
+            if list.width() == 1 { text } else { format!("({text})") }
+        });
+        if !self.line.is_flat() {
+            return self.filled(texts, |_, text| text.len(), |p, text| p.word(text));
+        }
+        self.word("[");
+        for (k, text) in texts.enumerate() {
+            self.word(if k == 0 { "" } else { ", " });
+            self.word(&text);
+            if self.line.has_failed() {
+                return;
+            }
+        }
+        self.word("]");
     }
 
     fn fill(&mut self, value: ExprId, count: ExprId) {

@@ -381,22 +381,10 @@ impl Printer<'_> {
             TableRow::Row { key, values, to, family, .. } => {
                 self.reserving(1, |p| p.expr(*key, RANGE));
                 self.word(": ");
-                self.line.indent += 1;
-                for (i, arg) in values.iter().enumerate() {
-                    if i > 0 && self.line.is_flat() {
-                        self.word(", ");
-                        self.gap(self.arg_lo(arg));
-                    } else if i > 0 {
-                        self.word(",");
-                        self.separate(self.arg_lo(arg), true, false);
-                    }
-                    self.reserving(1, |p| p.arg(arg));
+                match self.list_head(family) {
+                    0 => self.row_values(values, *to),
+                    columns => self.reserving(columns, |p| p.group(|p| p.row_values(values, *to))),
                 }
-                if let Some(to) = to {
-                    self.word(" -> ");
-                    self.expr(*to, OR);
-                }
-                self.line.indent -= 1;
                 self.family(family);
                 self.word(";");
             }
@@ -408,6 +396,38 @@ impl Printer<'_> {
                 self.word(" ");
                 self.table(table);
             }
+        }
+    }
+
+    fn row_values(&mut self, values: &[Arg], to: Option<ExprId>) {
+        self.line.indent += 1;
+        for (i, arg) in values.iter().enumerate() {
+            if i > 0 && self.line.is_flat() {
+                self.word(", ");
+                self.gap(self.arg_lo(arg));
+            } else if i > 0 {
+                self.word(",");
+                self.separate(self.arg_lo(arg), true, false);
+            }
+            self.reserving(1, |p| p.arg(arg));
+        }
+        if let Some(to) = to {
+            self.word(" -> ");
+            self.expr(to, OR);
+        }
+        self.line.indent -= 1;
+    }
+
+    /// Returns the width of ` for (i, j) in [` before a list that has lines of its own; 0 for other families.
+    fn list_head(&mut self, family: &[Binder]) -> usize {
+        let [Binder { pattern, range, .. }] = family else { return 0 };
+        match self.module.exprs[*range].kind.has_own_brackets() {
+            false => 0,
+            true => self.width_of(|p| {
+                p.word(" for ");
+                p.pattern(pattern);
+                p.word(" in [");
+            }),
         }
     }
 }

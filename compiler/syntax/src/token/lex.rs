@@ -2,7 +2,8 @@
 //!
 //! Invariant: tokens and comments are in the order of the text and do not overlap.
 
-use super::{Lexeme, Token, literal, number, numbers, repeated};
+use super::integers::IntegerList;
+use super::{Lexeme, Token, integers, literal, number, numbers, repeated};
 use girder_source::{Diagnostic, Span};
 use logos::{Lexer, Logos};
 use smol_str::SmolStr;
@@ -20,6 +21,8 @@ pub struct Lexed {
     pub runs: Vec<repeated::Run>,
     /// The number of [`Token::Numbers`].
     pub lists: usize,
+    /// The list of each [`Token::Integers`], its first entry too, in order.
+    pub integers: Vec<IntegerList>,
     /// Whether the text goes on behind the tokens, of which there are as many as were asked for.
     pub is_cut: bool,
 }
@@ -68,7 +71,7 @@ fn lex_with(text: &str, base: u32, most: Option<usize>) -> Lexed {
                 };
                 out.lexemes.push(Lexeme { token, span: span(&lexer, base) });
                 if runs && token == Token::Comma {
-                    list(&mut lexer, base, &mut out);
+                    list(&mut lexer, (text, base), &mut out);
                 }
                 if !matches!(token, Token::Semi | Token::BraceOpen | Token::BraceClose) {
                     continue;
@@ -97,17 +100,27 @@ fn repeated_statements(lexer: &mut Lexer<'_, Token>, first: usize, (text, base):
     }
 }
 
-/// Consumes the numbers of a list after its first one.
-fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
+/// Consumes the numbers of a list after its first one, or its tuples of integers.
+fn list(lexer: &mut Lexer<'_, Token>, (text, base): (&str, u32), out: &mut Lexed) {
+    let behind = span(lexer, base).hi;
+    let at = |k: usize| behind + k as u32;
+    if let Some(first) = integers::first_entry(&out.lexemes, text, base)
+        && out.comments.last().is_none_or(|c| c.span.lo < first.list)
+        && let Some((found, range)) = integers::integers(lexer.remainder(), behind, first)
+    {
+        lexer.bump(range.end);
+        out.lexemes.push(Lexeme { token: Token::Integers, span: Span::new(at(range.start), at(range.end)) });
+        out.integers.push(found);
+        return;
+    }
     let before = |k: usize| out.lexemes.iter().rev().nth(k).map(|l| l.token);
     let first = if before(2) == Some(Token::Minus) { before(3) } else { before(2) };
     if first == Some(Token::BracketOpen)
         && matches!(before(1), Some(Token::Int | Token::Float))
         && let Some((space, len)) = numbers::numbers(lexer.remainder())
     {
-        let lo = span(lexer, base).hi + space as u32;
         lexer.bump(space + len);
-        out.lexemes.push(Lexeme { token: Token::Numbers, span: Span::new(lo, lo + len as u32) });
+        out.lexemes.push(Lexeme { token: Token::Numbers, span: Span::new(at(space), at(space + len)) });
         out.lists += 1;
     }
 }

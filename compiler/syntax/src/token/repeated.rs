@@ -55,7 +55,7 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
                 pieces.push(slice(from, l.span.lo)?);
                 from = l.span.hi;
             }
-            For | Numbers => return None,
+            For | Numbers | Integers => return None,
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ fn statement(text: &[u8], pieces: &[&[u8]], numbers: &mut Vec<i64>) -> Option<us
 }
 
 /// Returns the integer at the start of a text and its number of digits, if it is in shortest form.
-fn number(text: &[u8]) -> Option<(i64, usize)> {
+pub(super) fn number(text: &[u8]) -> Option<(i64, usize)> {
     let digits = text.iter().take(MOST_DIGITS + 1).take_while(|b| b.is_ascii_digit()).count();
     let plain = (1..=MOST_DIGITS).contains(&digits) && (text[0] != b'0' || digits == 1);
     plain.then(|| (text[..digits].iter().fold(0, |n, d| 10 * n + (d - b'0') as i64), digits))

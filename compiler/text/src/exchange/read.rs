@@ -2,9 +2,9 @@
 //!
 //! Invariant: a row of the wrong form is an error at its span; all rows of all items are read.
 
-use super::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
+use super::rows::{Dim, Indices, Landed, Numbers, Receivers, Row, RowFamily, Table, Tables, When, from_rows};
 use super::{WIDE, phase_name};
-use crate::values::{HELP, MOST, Options, Values, Wrong, bad_row};
+use crate::values::{Columns, HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
@@ -80,6 +80,12 @@ fn items<'a>(graph: &'a Graph, tree: &'a ast::Module, diagnostics: &mut Diagnost
     if failed { Err(Failed) } else { Ok(items) }
 }
 
+/// Returns how the numbers of a row differ from those of another; `None` if the rows differ in more than numbers.
+fn steps(first: &Row, next: &Row) -> Option<Numbers> {
+    let differences = |a: Numbers, b: Numbers| a.iter().zip(&b).map(|(a, b)| a.wrapping_sub(*b)).collect();
+    next.is_like(first).then(|| differences(next.numbers(), first.numbers()))
+}
+
 struct Reader<'a> {
     graph: &'a Graph,
     values: Values<'a>,
@@ -130,8 +136,23 @@ impl<'a> Reader<'a> {
                     self.keep(exprs[*place].span, Err(why), &mut rows, &mut spans)?;
                 }
                 TableRow::Row { key, values, to, family, span } => {
-                    let read = self.family(family, |r| r.row(*key, values, *to, families));
-                    self.keep(*span, read, &mut rows, &mut spans)?;
+                    let row = |r: &Self| r.row(*key, values, *to, families);
+                    match self.values.columns(family) {
+                        None => {
+                            let read = self.over_box(family, row);
+                            self.keep(*span, read, &mut rows, &mut spans)?;
+                        }
+                        Some(Ok(columns)) if let Some(read) = self.over_table(&columns, row) => {
+                            self.keep(*span, Ok(read), &mut rows, &mut spans)?;
+                        }
+                        Some(Ok(columns)) => {
+                            for (k, entry) in columns.list.entries().enumerate() {
+                                let read = self.at(&columns.names, &entry, row).map(RowFamily::one);
+                                self.keep(columns.list.span(k), read, &mut rows, &mut spans)?;
+                            }
+                        }
+                        Some(Err(why)) => self.keep(*span, Err(why), &mut rows, &mut spans)?,
+                    }
                 }
                 TableRow::Repeated(id) => {
                     let (all, plain) = (exprs.repeated(*id), self.values);
@@ -142,8 +163,7 @@ impl<'a> Reader<'a> {
                             _ => Err("a row is needed here".into()),
                         };
                         self.values = plain;
-                        let alone = read.map(|first| RowFamily { first, dims: vec![] });
-                        self.keep(all.span(other), alone, &mut rows, &mut spans)?;
+                        self.keep(all.span(other), read.map(RowFamily::one), &mut rows, &mut spans)?;
                     }
                 }
             }
@@ -171,32 +191,56 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a row with indices. Numbers are sums, so reading the row at 0 and at 1 of each index gives the step.
-    fn family(
+    /// Reads a row with values for its indices.
+    fn at(
+        &mut self,
+        names: &[&'a str],
+        values: &[i64],
+        row: impl Fn(&Self) -> std::result::Result<Row, Wrong>,
+    ) -> std::result::Result<Row, Wrong> {
+        let plain = self.values;
+        self.values = plain.at(names, values);
+        let row = row(self);
+        self.values = plain;
+        row
+    }
+
+    /// Reads a row over a box of indices. Numbers are sums, so reading the row at 0 and at 1 of each index gives the
+    /// step.
+    fn over_box(
         &mut self,
         binders: &'a [ast::Binder],
-        row: impl Fn(&Self) -> std::result::Result<Row, Wrong>,
+        row: impl Fn(&Self) -> std::result::Result<Row, Wrong> + Copy,
     ) -> std::result::Result<RowFamily, Wrong> {
-        let plain = self.values;
-        let indices = plain.indices(binders)?;
-        let mut at = |values: &dyn Fn(usize) -> u32| {
-            self.values = plain.at(&indices, values);
-            let row = row(self);
-            self.values = plain;
-            row
-        };
-        let first = at(&|_| 0)?;
-        let base = first.numbers();
+        let indices = self.values.indices(binders)?;
+        let names: Vec<&str> = indices.iter().map(|i| i.0).collect();
+        let first = self.at(&names, &vec![0; names.len()], row)?;
         let mut dims = vec![];
         for (k, &(_, count)) in indices.iter().enumerate() {
-            let next = at(&|d| (d == k) as u32)?;
-            if !next.is_like(&first) {
-                return Err("the rows of a family differ in numbers alone".into());
-            }
-            let step = next.numbers().iter().zip(&base).map(|(b, a)| b.wrapping_sub(*a)).collect();
+            let one: Vec<i64> = (0..names.len()).map(|d| i64::from(d == k)).collect();
+            let next = self.at(&names, &one, row)?;
+            let step = steps(&first, &next).ok_or("the rows of a family differ in numbers alone")?;
             dims.push(Dim { count, step });
         }
-        Ok(RowFamily { first, dims })
+        Ok(RowFamily { first, indices: Indices::Box(dims) })
+    }
+
+    /// Reads a row over a table, at its first entry and at those next to it. Returns `None` if that is not possible,
+    /// and the row must be read at each entry.
+    fn over_table(
+        &mut self,
+        columns: &Columns<'a>,
+        row: impl Fn(&Self) -> std::result::Result<Row, Wrong> + Copy,
+    ) -> Option<RowFamily> {
+        let start = columns.list.entry(0);
+        let first = self.at(&columns.names, &start, row).ok()?;
+        let column = |k: usize| {
+            let mut next = start.clone();
+            next[k] = next[k].checked_add(1)?;
+            steps(&first, &self.at(&columns.names, &next, row).ok()?)
+        };
+        let steps = (0..start.len()).map(column).collect::<Option<Vec<_>>>()?;
+        Some(RowFamily { first, indices: Indices::Table(Table { steps, list: columns.list.clone() }) })
     }
 
     fn row(
@@ -285,7 +329,7 @@ impl<'a> Reader<'a> {
         let mut o = Options::new(rest)?;
         let to = match o.take("to") {
             None => vec![],
-            Some(list) => v.list(list)?.iter().map(|&e| v.short_span(e)).collect::<std::result::Result<_, _>>()?,
+            Some(list) => v.short_spans(list)?,
         };
         o.finish()?;
         Ok(Row::Slice { phase, slice: TransferSlice { first, words, ..slice }, to })
@@ -354,10 +398,7 @@ impl<'a> Reader<'a> {
         let (from, mut o) = self.first(values)?;
         let words = v.int(o.need("words")?)?;
         o.finish()?;
-        let to = v.list(to)?.iter().map(|&e| self.loc(e)).collect::<std::result::Result<Vec<_>, _>>()?;
-        if to.is_empty() {
-            return Err("a transfer has at least one receiver".into());
-        }
+        let to = v.list(to)?.iter().map(|&e| self.loc(e)).collect::<std::result::Result<_, _>>()?;
         Ok(Row::Transfer { phase, start, from, words, to })
     }
 

@@ -31,18 +31,26 @@
 //! row for each combination of indices, the last index fastest. Every number of a row may be a sum of a constant and
 //! multiples of indices, which start at 0. See [`RowFamily`].
 //!
+//! Rows whose numbers do not advance evenly are over a table, one entry for each row: `before: x[c0, 64], words: 16 ->
+//! [buffer(c1)[c2]] for (c0, c1, c2) in [(752, 730, 8832), (850, 833, 8832), …];`.
+//!
 //! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. No rows make [`from_rows`] panic
 //! or use memory out of proportion to the graph; the verifiers decide whether the tables are valid.
 
 mod row;
 mod families;
+mod fold;
 mod from_tables;
 mod numbers;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod to_tables;
 
-pub use families::{Dim, MAX_RANK, RowFamily, fold};
+pub use families::{Dim, Indices, MAX_COLUMNS, MAX_RANK, RowFamily, Table};
+pub use fold::fold;
 pub use from_tables::to_rows;
+pub use numbers::Numbers;
 pub use row::{Landed, Receivers, Row, When};
+pub use runs::RowRuns;
 pub use to_tables::{Tables, from_rows};

@@ -3,16 +3,16 @@
 //! Invariant: optional values with their defaults are left out, so that equal tables have equal text. The numbers of a
 //! row are written in the order of [`Row::numbers`].
 
-use super::rows::{Landed, Receivers, Row, RowFamily, fold, to_rows};
-use super::{INDICES, WIDE, copy_name, phase_name};
+use super::rows::{Indices, Landed, Receivers, Row, RowFamily, RowRuns, fold, to_rows};
+use super::{COLUMNS, INDICES, WIDE, copy_name, phase_name};
 use crate::graph::Printer;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 use girder_ir::plan::{FieldLandings, Loc, Object, Plan};
 use girder_ir::schedule::Schedule;
 use girder_source::Span;
-use girder_syntax::ast::{Arg, BinaryOp, ExprId, Index, ItemKind, TableRow};
-use girder_syntax::make::{Make, arg, named, path, table};
+use girder_syntax::ast::{Arg, BinaryOp, Binder, ExprId, Index, ItemKind, Pattern, TableRow};
+use girder_syntax::make::{Make, arg, ident, named, path, table};
 
 /// Adds the items of all compute sets, then of all copies.
 pub fn print(p: &mut Printer<'_>, graph: &Graph, plan: &Plan, schedule: Option<&Schedule>) {
@@ -29,8 +29,8 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, plan: &Plan, schedule: Option<&
     }
 }
 
-fn item(make: &mut Make, graph: &Graph, name: &str, families: &[FamilyId], rows: Vec<Row>) {
-    if rows.is_empty() {
+fn item(make: &mut Make, graph: &Graph, name: &str, families: &[FamilyId], rows: RowRuns) {
+    if rows.0.is_empty() {
         return;
     }
     let rows = fold(rows).iter().map(|family| Writer::new(make, graph, families, family).row()).collect();
@@ -47,7 +47,7 @@ struct Writer<'a> {
     numbers: std::vec::IntoIter<Number>,
 }
 
-/// A number of a row: its value at indices 0, 0, …, and its step for each index.
+/// A number of a row: its value where all indices are 0, and its step for each index.
 #[derive(Clone, PartialEq, Default)]
 struct Number {
     base: i64,
@@ -67,6 +67,7 @@ impl Number {
 
     fn plus(mut self, other: &Number) -> Number {
         self.base += other.base;
+        self.steps.resize(self.steps.len().max(other.steps.len()), 0);
         self.steps.iter_mut().zip(&other.steps).for_each(|(a, b)| *a += b);
         self
     }
@@ -74,9 +75,16 @@ impl Number {
 
 impl<'a> Writer<'a> {
     fn new(make: &'a mut Make, graph: &'a Graph, families: &'a [FamilyId], rows: &'a RowFamily) -> Writer<'a> {
-        let number = |(k, base): (usize, i64)| {
-            let steps = rows.dims.iter().map(|d| d.step.get(k).copied().unwrap_or(0)).collect();
-            Number { base, steps }
+        let number = |(k, first): (usize, i64)| match &rows.indices {
+            Indices::Box(dims) => {
+                Number { base: first, steps: dims.iter().map(|d| d.step.get(k).copied().unwrap_or(0)).collect() }
+            }
+            Indices::Table(table) => {
+                let steps: Vec<i64> = table.steps.iter().map(|s| s.get(k).copied().unwrap_or(0)).collect();
+                // The first row is at the first entry.
+                let there: i64 = steps.iter().zip(table.list.entry(0)).map(|(step, value)| step * value).sum();
+                Number { base: first - there, steps }
+            }
         };
         let numbers: Vec<Number> = rows.first.numbers().into_iter().enumerate().map(number).collect();
         Writer { make, graph, families, rows, numbers: numbers.into_iter() }
@@ -119,12 +127,36 @@ impl<'a> Writer<'a> {
             }
             Row::Transfer { phase, start, from, to, .. } => self.transfer(phase_name(*phase), *start, *from, to),
         };
-        let binder = |(k, count): (usize, u32)| {
-            let range = self.make.span(0, count as u64);
-            self.make.binder(INDICES[k], range)
-        };
-        let family = rows.dims.iter().map(|d| d.count).enumerate().map(binder).collect();
+        let family = self.binders();
         TableRow::Row { key, values, to, family, span: Span::NONE }
+    }
+
+    /// Returns the `for` of the row.
+    fn binders(&mut self) -> Vec<Binder> {
+        match &self.rows.indices {
+            Indices::Box(dims) => {
+                let binder = |(name, count): (&&str, u32)| {
+                    let range = self.make.span(0, u64::from(count));
+                    self.make.binder(name, range)
+                };
+                INDICES.iter().zip(dims.iter().map(|d| d.count)).map(binder).collect()
+            }
+            Indices::Table(table) => {
+                let columns = table.steps.len();
+                let mut names: Vec<Pattern> = COLUMNS[..columns].iter().map(|n| Pattern::Name(ident(n))).collect();
+                let pattern = if columns == 1 { names.remove(0) } else { Pattern::Tuple(names, Span::NONE) };
+                let range = self.make.integers(table.list.clone());
+                vec![Binder { pattern, range, span: Span::NONE }]
+            }
+        }
+    }
+
+    /// Returns the name of an index.
+    fn index(&self, k: usize) -> &'static str {
+        match self.rows.indices {
+            Indices::Box(_) => INDICES[k],
+            Indices::Table(_) => COLUMNS[k],
+        }
     }
 
     /// Takes the next number.
@@ -142,7 +174,9 @@ impl<'a> Writer<'a> {
     fn expr(&mut self, number: &Number) -> ExprId {
         let steps = number.steps.iter().enumerate().filter(|s| *s.1 != 0);
         let base = (number.base != 0 || number.is(0)).then(|| self.make.int(number.base));
-        steps.fold(base, |sum, (k, &step)| Some(self.term(sum, step, INDICES[k]))).unwrap_or_else(|| self.make.uint(0))
+        steps
+            .fold(base, |sum, (k, &step)| Some(self.term(sum, step, self.index(k))))
+            .unwrap_or_else(|| self.make.uint(0))
     }
 
     /// Adds `step * index` to a sum; `None` is the empty sum.
@@ -281,8 +315,7 @@ impl<'a> Writer<'a> {
     }
 
     fn loc(&mut self, object: Object) -> ExprId {
-        let steps = vec![0; self.rows.dims.len()];
-        self.locs(object, &Number { base: 1, steps }, 1)
+        self.locs(object, &Number { base: 1, steps: vec![] }, 1)
     }
 
     /// Returns `x[3, 64]` or `buffer(4)[0]`; over several tiles or buffers, `x[3..5, 64]` or `buffer(4..10 by 2)[0]`.

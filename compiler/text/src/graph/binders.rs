@@ -9,7 +9,7 @@ use girder_ir::affine::Affine;
 use girder_ir::family::{Domain, Offset, fit_affine};
 use girder_ir::types::Scalar;
 use girder_source::Span;
-use girder_syntax::ast::{Binder, ExprId, Pattern};
+use girder_syntax::ast::{Binder, ExprId, IntegerList, Pattern};
 use girder_syntax::make::{arg, ident};
 use smol_str::SmolStr;
 
@@ -118,13 +118,33 @@ impl<'d> Binders<'d> {
         let count = self.domain.count() as usize;
         let names = self.indices[..1].iter().filter(|_| self.index_used).chain(self.columns.iter().map(|c| &c.0));
         let patterns: Vec<Pattern> = names.map(|n| Pattern::Name(ident(n))).collect();
-        let rows = (0..count).map(|k| self.row(p, k)).collect();
-        let range = p.make.list(rows);
+        let range = match self.integers(count) {
+            Some(list) => p.make.integers(list),
+            None => {
+                let rows = (0..count).map(|k| self.row(p, k)).collect();
+                p.make.list(rows)
+            }
+        };
         let pattern = match <[Pattern; 1]>::try_from(patterns) {
             Ok([one]) => one,
             Err(many) => Pattern::Tuple(many, Span::NONE),
         };
         vec![Binder { pattern, range, span: Span::NONE }]
+    }
+
+    /// Returns the table as a list of integers, if it has no other values.
+    fn integers(&self, count: usize) -> Option<IntegerList> {
+        let columns: Vec<&[i64]> = self
+            .columns
+            .iter()
+            .map(|(_, values)| match values {
+                Values::Ints(v) => Some(&v[..]),
+                Values::Scalars(_) => None,
+            })
+            .collect::<Option<_>>()?;
+        let entry = |k: usize| self.index_used.then_some(k as i64).into_iter().chain(columns.iter().map(move |c| c[k]));
+        let values: Vec<i64> = (0..count).flat_map(entry).collect();
+        Some(IntegerList::new(columns.len() + usize::from(self.index_used), &values, vec![]))
     }
 
     fn row(&self, p: &mut Printer<'_>, k: usize) -> ExprId {

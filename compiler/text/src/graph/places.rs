@@ -1,5 +1,9 @@
 //! Tiles of variables and vertices: `on tile(i / 5)`, `on linear(…)`, tables of flat elements.
 //!
+//! # Note: Blocks
+//! Runs that follow one another and are multiples of one block, as most computed mappings are, print as one row: the
+//! tiles of the blocks in order, and `start..end by block`.
+//!
 //! # Note: Steps
 //! In the table of a separable mapping, the innermost index that a tile depends on steps by whole blocks if its length
 //! is a multiple of the block, so that there is one row for each run.
@@ -10,8 +14,18 @@ use girder_ir::affine::Affine;
 use girder_ir::family::{Domain, IndexFn, Term, TileMap};
 use girder_ir::placement::{Mapping, TileRange, UNPLACED};
 use girder_source::Span;
-use girder_syntax::ast::{BinaryOp, ExprId, Place, TableRow};
+use girder_syntax::ast::{BinaryOp, ExprId, IntegerList, Place, TableRow};
 use girder_syntax::make::{arg, named, row, table};
+
+/// Fewer runs of a mapping have a row each.
+const FEW_RUNS: u64 = 8;
+/// A mapping with more blocks for each run has a row for each run.
+const MOST_BLOCKS: u64 = 2;
+
+/// The greatest common divisor; that of 0 and a number is the number.
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
 
 impl Printer<'_> {
     /// Returns the `on …` of a variable, or `None` if no element has a tile.
@@ -49,6 +63,9 @@ impl Printer<'_> {
 
     /// Returns a table with one row for each run of elements that has a tile.
     fn runs(&mut self, mapping: &Mapping, len: u64) -> Option<Place> {
+        if let Some(row) = self.blocks(mapping, len) {
+            return Some(Place::Table(table(vec![row])));
+        }
         let mut rows = Vec::new();
         for (start, end, tile) in mapping.runs(len).filter(|r| r.2 != UNPLACED) {
             let tile = self.make.uint(tile as u64);
@@ -56,6 +73,33 @@ impl Printer<'_> {
             rows.push(row(tile, vec![arg(elements)]));
         }
         (!rows.is_empty()).then(|| Place::Table(table(rows)))
+    }
+
+    /// Returns `[0, 24, 49, …]: start..end by block`, if the runs follow one another and are multiples of a block.
+    fn blocks(&mut self, mapping: &Mapping, len: u64) -> Option<TableRow> {
+        let mut runs = mapping.runs(len).filter(|r| r.2 != UNPLACED);
+        let (start, mut end, _) = runs.next()?;
+        let (mut count, mut block, mut last) = (1, 0, end - start);
+        for run in runs {
+            if run.0 != end {
+                return None;
+            }
+            // The last block may be shorter than the others.
+            block = gcd(block, last);
+            (count, end, last) = (count + 1, run.1, run.1 - run.0);
+        }
+        let blocks = (end - start).checked_div(block)?;
+        if count < FEW_RUNS || blocks > MOST_BLOCKS * count {
+            return None;
+        }
+        let mut tiles = Vec::with_capacity(blocks as usize + 1);
+        for (start, end, tile) in mapping.runs(len).filter(|r| r.2 != UNPLACED) {
+            tiles.extend((0..(end - start).div_ceil(block)).map(|_| i64::from(tile)));
+        }
+        let tiles = self.make.integers(IntegerList::new(1, &tiles, vec![]));
+        let [start, end, block] = [start, end, block].map(|n| self.make.uint(n));
+        let elements = self.make.range_by(start, end, block);
+        Some(row(tiles, vec![arg(elements)]))
     }
 
     /// `i / 5: i..i + 1 for i in 0..10;`

@@ -10,6 +10,7 @@
 
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Consecutive bytes of a block, see the note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +26,9 @@ pub(super) type Piece = (u32, Segment);
 
 /// What is in some bytes; mostly one segment.
 pub(super) type Pieces = SmallVec<[Piece; 1]>;
+
+/// A block of so many segments for each that is written is not made anew.
+const FEW: usize = 8;
 
 /// The unit of a plain segment, which no segment reaches.
 const PLAIN: u32 = u32::MAX;
@@ -101,11 +105,36 @@ impl Segment {
     }
 }
 
+/// Ascending segments, joined where one continues another.
+#[derive(Default)]
+struct Joined(Vec<Piece>);
+
+impl Joined {
+    fn push(&mut self, at: u32, segment: Segment) {
+        match self.0.last_mut() {
+            Some((start, last))
+                if *start + last.len == at
+                    && let Some(both) = last.join(&segment) =>
+            {
+                *last = both
+            }
+            _ => self.0.push((at, segment)),
+        }
+    }
+
+    /// Returns the byte behind the last segment.
+    fn end(&self) -> u32 {
+        self.0.last().map_or(0, |(at, segment)| at + segment.len)
+    }
+}
+
 /// The tokens of a block.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     size: u32,
     segments: BTreeMap<u32, Segment>,
+    /// No segment reaches beyond this byte.
+    end: u32,
     written: bool,
     /// Whether a vertex stores into it.
     pub computed: bool,
@@ -114,24 +143,14 @@ pub(super) struct Block {
 impl Block {
     /// A block that holds nothing.
     pub fn new(size: u32) -> Block {
-        Block { size, segments: BTreeMap::new(), written: false, computed: false }
+        Block { size, segments: BTreeMap::new(), end: 0, written: false, computed: false }
     }
 
     /// A block with some segments, in ascending order.
     pub fn of(size: u32, pieces: impl Iterator<Item = Piece>) -> Block {
-        let mut joined: Vec<Piece> = vec![];
-        for (at, segment) in pieces {
-            match joined.last_mut() {
-                Some((start, last))
-                    if *start + last.len == at
-                        && let Some(both) = last.join(&segment) =>
-                {
-                    *last = both
-                }
-                _ => joined.push((at, segment)),
-            }
-        }
-        Block { segments: joined.into_iter().collect(), ..Block::new(size) }
+        let mut joined = Joined::default();
+        pieces.for_each(|(at, segment)| joined.push(at, segment));
+        Block { end: joined.end(), segments: joined.0.into_iter().collect(), ..Block::new(size) }
     }
 
     /// Returns whether anything has been written into it since it was made.
@@ -191,6 +210,9 @@ impl Block {
     /// Replaces `len` bytes.
     pub fn write(&mut self, start: u32, len: u32, pieces: &[Piece]) {
         self.written = true;
+        if start >= self.end {
+            return pieces.iter().for_each(|&(behind, segment)| self.append(start + behind, segment));
+        }
         let last = self.segments.range(..start + len).next_back();
         if last.is_some_and(|(&at, segment)| at + segment.len > start) {
             self.cut(start);
@@ -202,8 +224,56 @@ impl Block {
         pieces.iter().for_each(|&(behind, segment)| self.insert(start + behind, segment));
     }
 
+    /// Replaces ranges of bytes, which ascend and are disjoint.
+    pub fn write_all<'p>(&mut self, writes: impl Iterator<Item = (Range<u32>, &'p [Piece])> + Clone) {
+        let add = |joined: &mut Joined, (bytes, pieces): (Range<u32>, &[Piece])| {
+            pieces.iter().for_each(|&(behind, segment)| joined.push(bytes.start + behind, segment));
+        };
+        self.written = true;
+        // Where little is written, the segments stay in their places.
+        if !self.segments.is_empty() && writes.clone().count() < self.segments.len() / FEW {
+            return writes.for_each(|(bytes, pieces)| self.write(bytes.start, bytes.end - bytes.start, pieces));
+        }
+        let mut joined = Joined::default();
+        let mut writes = writes.peekable();
+        // Everything before this byte is done.
+        let mut from = 0;
+        for (at, segment) in std::mem::take(&mut self.segments) {
+            let end = at + segment.len;
+            from = from.max(at);
+            // What lies before this segment, or replaces a part of it.
+            while let Some((bytes, pieces)) = writes.next_if(|w| w.0.start < end) {
+                if from < bytes.start {
+                    segment.slice(from - at, bytes.start - at, |i, s| joined.push(at + i, s));
+                }
+                from = from.max(bytes.end);
+                add(&mut joined, (bytes, pieces));
+            }
+            if from < end {
+                segment.slice(from - at, end - at, |i, s| joined.push(at + i, s));
+            }
+        }
+        writes.for_each(|write| add(&mut joined, write));
+        self.end = joined.end();
+        self.segments = joined.0.into_iter().collect();
+    }
+
+    /// Adds a segment behind all others.
+    fn append(&mut self, at: u32, segment: Segment) {
+        self.end = at + segment.len;
+        if let Some(mut last) = self.segments.last_entry()
+            && *last.key() + last.get().len == at
+            && let Some(joined) = last.get().join(&segment)
+        {
+            *last.get_mut() = joined;
+            return;
+        }
+        self.segments.insert(at, segment);
+    }
+
     /// Adds a segment where there is none.
     fn insert(&mut self, mut at: u32, mut segment: Segment) {
+        self.end = self.end.max(at + segment.len);
         if let Some((&start, previous)) = self.segments.range_mut(..at).next_back()
             && start + previous.len == at
             && let Some(joined) = previous.join(&segment)
@@ -266,11 +336,11 @@ mod tests {
         /// Segments behave as an array of tokens does.
         #[test]
         fn a_block_is_an_array(
-            ops in proptest::collection::vec((0u8..3, 0..SIZE, 1..SIZE, 0..SIZE, 1u32..5, -6i64..9), 1..30),
+            ops in proptest::collection::vec((0u8..4, 0..SIZE, 1..SIZE, 0..SIZE, 1u32..5, -6i64..9), 1..30),
         ) {
             let mut block = Block::new(SIZE);
             let mut array = vec![0u64; SIZE as usize];
-            for (kind, a, n, b, unit, step) in ops {
+            for (k, (kind, a, n, b, unit, step)) in ops.into_iter().enumerate() {
                 let n = n.min(SIZE - a).min(SIZE - b);
                 match kind {
                     0 => {
@@ -280,6 +350,17 @@ mod tests {
                         block.write(a, segment.len, &[(0, segment)]);
                         (0..segment.len).for_each(|i| array[(a + i) as usize] = segment.token(i));
                         prop_assert_eq!(block.difference(a, &segment), None);
+                    }
+                    // The first bytes, to two places in ascending order.
+                    3 => {
+                        let (n, pieces) = (n.min(SIZE / 4), block.read(0, n.min(SIZE / 4)));
+                        let copied = array[..n as usize].to_vec();
+                        let (low, high) = ((a.min(b)) % (SIZE / 2 - n + 1), SIZE / 2 + (a.max(b)) % (SIZE / 2 - n + 1));
+                        let writes = [low, high].map(|at| (at..at + n, &pieces[..]));
+                        block.write_all(writes.iter().skip(k % 2).cloned());
+                        for at in [low, high].into_iter().skip(k % 2) {
+                            array[at as usize..(at + n) as usize].copy_from_slice(&copied);
+                        }
                     }
                     1 => {
                         let pieces = block.read(a, n);

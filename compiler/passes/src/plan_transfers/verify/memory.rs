@@ -173,10 +173,10 @@ impl<'a> Memory<'a> {
             return Err("the phase before writes into a variable".into());
         }
         phase.before.iter().try_for_each(|c| self.copy(c))?;
-        let (mut read, mut written): (Vec<Words>, Vec<Words>) = (vec![], vec![]);
+        let mut read: Vec<Words> = vec![];
         // What arrives where, as a range of all pieces that are sent.
         let mut pieces: Vec<Piece> = vec![];
-        let mut arriving: Vec<(Loc, u32, Range<usize>)> = vec![];
+        let mut arriving: Vec<(Words, Range<usize>)> = vec![];
         for transfer in &phase.transfers {
             check(phase, transfer, self.tokens.machine)?;
             let (from, first) = (transfer.from, pieces.len());
@@ -186,26 +186,28 @@ impl<'a> Memory<'a> {
             let words = |l: &Loc| (l.tile, l.object, l.offset / 4, (l.offset / 4).saturating_add(transfer.words));
             read.push(words(&from));
             for to in phase.receivers(transfer) {
-                written.push(words(&to));
-                arriving.push((to, 4 * transfer.words, first..pieces.len()));
+                arriving.push((words(&to), first..pieces.len()));
             }
         }
-        written.sort_unstable();
+        arriving.sort_unstable_by_key(|a| a.0);
         let meets = |a: &Words, b: &Words| (a.0, a.1) == (b.0, b.1) && b.2 < a.3;
-        if let Some(pair) = written.windows(2).find(|pair| meets(&pair[0], &pair[1])) {
-            return Err(format!("two transfers write one word of tile {}", pair[0].0));
+        if let Some(pair) = arriving.windows(2).find(|pair| meets(&pair[0].0, &pair[1].0)) {
+            return Err(format!("two transfers write one word of tile {}", pair[0].0.0));
         }
         for r in &read {
             // The words written there ascend and are disjoint: those that end last before the end of what is read.
-            let behind = written.partition_point(|w| (w.0, w.1, w.2) < (r.0, r.1, r.3));
-            if behind.checked_sub(1).is_some_and(|k| meets(&written[k], r)) {
+            let behind = arriving.partition_point(|(w, _)| (w.0, w.1, w.2) < (r.0, r.1, r.3));
+            if behind.checked_sub(1).is_some_and(|k| meets(&arriving[k].0, r)) {
                 return Err(format!("a word of tile {} is both sent and received", r.0));
             }
         }
-        for (to, len, words) in arriving {
-            let block = self.block(to.tile, to.object)?;
-            let at = block.range(to.offset as i64, len as u64)?;
-            block.write(at, len, &pieces[words]);
+        for of_block in arriving.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
+            let (tile, object, ..) = of_block[0].0;
+            let block = self.block(tile, object)?;
+            for (words, _) in of_block {
+                block.range(4 * i64::from(words.2), 4 * u64::from(words.3 - words.2))?;
+            }
+            block.write_all(of_block.iter().map(|(words, sent)| (4 * words.2..4 * words.3, &pieces[sent.clone()])));
         }
         phase.after.iter().try_for_each(|c| self.copy(c))
     }

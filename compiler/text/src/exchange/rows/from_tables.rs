@@ -1,13 +1,15 @@
 //! Tables to rows.
 
 use super::row::{Landed, Receivers, Row, When};
+use super::runs::RowRuns;
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
+use smallvec::SmallVec;
 
 /// Converts the tables of one step to rows: cycles, buffers, landings by family and field, then transfers and copies in
 /// the order in which they move. `landings` is by family and field, and empty for a copy.
-pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> Vec<Row> {
-    let mut rows = vec![];
+pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> RowRuns {
+    let mut rows = RowRuns::default();
     if let Some(s) = schedule {
         cycle_rows(&s.before, When::Before, &mut rows);
         cycle_rows(&s.after, When::After, &mut rows);
@@ -24,7 +26,7 @@ pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<
     rows
 }
 
-fn cycle_rows(schedule: &PhaseSchedule, phase: When, rows: &mut Vec<Row>) {
+fn cycle_rows(schedule: &PhaseSchedule, phase: When, rows: &mut RowRuns) {
     for same in schedule.cycles.chunk_by(|a, b| (a.0 + 1, a.1) == *b) {
         let (first, cycles) = same[0];
         rows.push(Row::Cycles { phase, first, count: same.len() as u32, cycles });
@@ -34,7 +36,7 @@ fn cycle_rows(schedule: &PhaseSchedule, phase: When, rows: &mut Vec<Row>) {
     }
 }
 
-fn buffer_rows(buffers: &[Buffer], rows: &mut Vec<Row>) {
+fn buffer_rows(buffers: &[Buffer], rows: &mut RowRuns) {
     let mut k = 0;
     while k < buffers.len() {
         let (first, rest) = (buffers[k], &buffers[k + 1..]);
@@ -56,7 +58,7 @@ fn numbers(all: &FieldLandings, instance: usize) -> (u32, i64, i64) {
     }
 }
 
-fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut Vec<Row>) {
+fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut RowRuns) {
     let mut k = 0;
     while k < all.at.len() {
         let first = numbers(all, k);
@@ -81,7 +83,7 @@ fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut Vec<Row
     }
 }
 
-fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut Vec<Row>) {
+fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut RowRuns) {
     rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
     let mut slices = schedule.map_or(&[][..], |s| &s.slices);
     let mut cut = vec![];
@@ -99,7 +101,7 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
             }
         };
         let to = match transfer.to {
-            To::One(first) => vec![Receivers::one(first)],
+            To::One(first) => SmallVec::from_buf([Receivers::one(first)]),
             To::Group { group, offset } => behind(&grouped[group as usize], offset),
         };
         rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
@@ -148,7 +150,7 @@ fn distance(from: Loc, to: Loc) -> Option<u32> {
 }
 
 /// Shifts groups by an offset in bytes.
-fn behind(groups: &[Receivers], offset: u32) -> Vec<Receivers> {
+fn behind(groups: &[Receivers], offset: u32) -> SmallVec<[Receivers; 1]> {
     let shifted = |r: &Receivers| Receivers { first: Loc { offset: r.first.offset + offset, ..r.first }, ..*r };
     groups.iter().map(shifted).collect()
 }

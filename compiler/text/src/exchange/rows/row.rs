@@ -5,6 +5,7 @@
 use girder_ir::ids::CopyId;
 use girder_ir::plan::{Loc, LocalCopy, Object};
 use girder_ir::schedule::TransferSlice;
+use smallvec::SmallVec;
 
 /// One row of the table of a compute set or copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +80,7 @@ pub enum Row {
         /// The number of words.
         words: u32,
         /// Groups of receivers, at least one.
-        to: Vec<Receivers>,
+        to: SmallVec<[Receivers; 1]>,
     },
     /// `piece(phase, transfer, start, wide): first..first + words, to: [receiver, …];`
     Slice {

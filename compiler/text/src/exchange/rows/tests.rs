@@ -45,7 +45,7 @@ impl Choices {
         let mut schedule = PhaseSchedule::default();
         let before = self.copies(buffers);
         let mut transfers = vec![];
-        for t in 0..self.below(9) {
+        for t in 0..self.below(40) {
             let (from, words, first) = (self.loc(buffers, None), 2 + self.below(3), self.below(6));
             let to: Vec<Loc> = (first..first + 1 + self.below(4)).map(|tile| self.loc(buffers, Some(tile))).collect();
             transfers.push(Transfer { from, to: grouping.to(&to), words });
@@ -91,13 +91,13 @@ impl Choices {
 
 proptest! {
     #[test]
-    fn rows_of_tables_read_back(choices in proptest::collection::vec(any::<u32>(), 20..80)) {
+    fn rows_of_tables_read_back(choices in proptest::collection::vec(any::<u32>(), 20..400)) {
         let mut c = Choices(choices, 0);
         let buffers: Vec<Buffer> =
-            (0..c.below(6)).map(|_| Buffer { tile: c.below(8), bytes: 4 * c.below(4) }).collect();
+            (0..c.below(30)).map(|_| Buffer { tile: c.below(8), bytes: 4 * c.below(4) }).collect();
         let (before, first) = c.phase(&buffers);
         let (after, second) = c.phase(&buffers);
-        let instances = 1 + c.below(6);
+        let instances = 1 + c.below(40);
         let landings = vec![vec![c.landings(instances, &buffers), c.landings(instances, &buffers)]];
         let carries = (c.below(2) == 0).then(|| CopyId::from_u32(c.below(3)));
         let plan = StepPlan { buffers, before, after, carries };

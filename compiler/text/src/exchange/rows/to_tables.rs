@@ -6,6 +6,7 @@ use super::families::RowFamily;
 use super::row::{Landed, Receivers, Row, When};
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Maximal number of rows, buffers and receivers that the families of a step may expand to, in total.
@@ -183,13 +184,16 @@ impl Reader<'_> {
         groups: &[Receivers],
     ) -> Result<(), String> {
         let from = self.place(from)?;
-        let mut to = vec![];
+        let mut to: SmallVec<[Loc; 4]> = SmallVec::new();
         for group in groups {
             spend(&mut self.entries, group.count)?;
             for k in 0..group.count {
                 let member = group.member(k).ok_or("there is no such receiver")?;
                 to.push(self.place(member)?);
             }
+        }
+        if to.is_empty() {
+            return Err("a transfer has at least one receiver".into());
         }
         let to = match when {
             When::Before => &mut self.groups.0,
@@ -213,8 +217,21 @@ impl Reader<'_> {
         if let Some((family, field)) = self.tables.landings.iter().enumerate().find_map(missing) {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
+        // Tables are large and stay: they keep no room for more.
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
-            Arc::make_mut(schedule).slices.sort_by_key(|p| p.transfer);
+            let schedule = Arc::make_mut(schedule);
+            schedule.slices.sort_by_key(|p| p.transfer);
+            schedule.slices.shrink_to_fit();
+            schedule.served.shrink_to_fit();
+        }
+        for phase in [&mut self.tables.plan.before, &mut self.tables.plan.after] {
+            phase.transfers.shrink_to_fit();
+            phase.before.shrink_to_fit();
+            phase.after.shrink_to_fit();
+        }
+        for field in self.tables.landings.iter_mut().flatten() {
+            field.at.shrink_to_fit();
+            field.strides_of.shrink_to_fit();
         }
         self.tables.plan.before.groups = self.groups.0.into_groups();
         self.tables.plan.after.groups = self.groups.1.into_groups();
