@@ -76,7 +76,10 @@ impl<'t> Values<'t> {
     }
 
     /// Returns the columns of a row over a table; `None` if it is not over a list.
-    pub fn columns(self, family: &'t [ast::Binder]) -> Option<Result<Columns<'t>, Wrong>> {
+    ///
+    /// # Errors
+    /// The span of a wrong entry, and the reason.
+    pub fn columns(self, family: &'t [ast::Binder]) -> Option<Result<Columns<'t>, (Option<Span>, Wrong)>> {
         let [ast::Binder { pattern, range, .. }] = family else { return None };
         let kind = &self.tree.exprs[*range].kind;
         if !matches!(kind, ExprKind::List(_) | ExprKind::Integers(_)) {
@@ -85,48 +88,47 @@ impl<'t> Values<'t> {
         Some(self.table(pattern, kind))
     }
 
-    fn table(self, pattern: &'t ast::Pattern, list: &'t ExprKind) -> Result<Columns<'t>, Wrong> {
+    fn table(self, pattern: &'t ast::Pattern, list: &'t ExprKind) -> Result<Columns<'t>, (Option<Span>, Wrong)> {
         let name = |p: &'t ast::Pattern| match p {
             ast::Pattern::Name(name) => Ok(name.name.as_str()),
-            _ => Err("a column is one name".to_string()),
+            _ => Err((None, "a column is one name".to_string())),
         };
         let names = match pattern {
             ast::Pattern::Tuple(all, _) => all.iter().map(name).collect::<Result<Vec<_>, _>>()?,
             one => vec![name(one)?],
         };
         if names.len() > MOST_COLUMNS {
-            return Err(format!("a row has at most {MOST_COLUMNS} columns"));
+            return Err((None, format!("a row has at most {MOST_COLUMNS} columns")));
         }
-        let width = |n: usize| match n == names.len() {
+        let width = |n: usize, entry: Span| match n == names.len() {
             true => Ok(()),
-            false => Err(format!("an entry of {n} numbers does not fit {} columns", names.len())),
+            false => Err((Some(entry), format!("an entry of {n} numbers does not fit {} columns", names.len()))),
         };
         let list = match list {
             ExprKind::Integers(list) => IntegerList::clone(list),
             ExprKind::List(entries) => {
-                let mut values = vec![];
+                let mut values: Vec<i64> = vec![];
                 for &entry in entries {
-                    match &self.tree.exprs[entry].kind {
-                        ExprKind::Tuple(args) => {
-                            width(args.len())?;
-                            values.extend(args.iter().map(|a| self.int(a.value)).collect::<Result<Vec<i64>, _>>()?);
-                        }
-                        _ => {
-                            width(1)?;
-                            values.push(self.int(entry)?);
-                        }
+                    let ast::Expr { kind, span } = &self.tree.exprs[entry];
+                    let numbers = match kind {
+                        ExprKind::Tuple(args) => args.iter().map(|a| a.value).collect(),
+                        _ => vec![entry],
+                    };
+                    width(numbers.len(), *span)?;
+                    for e in numbers {
+                        values.push(self.int(e).map_err(|why| (Some(*span), why))?);
                     }
                 }
                 let starts = entries.iter().map(|&e| self.tree.exprs[e].span.lo).collect();
                 IntegerList::new(names.len(), &values, starts)
             }
-            _ => return Err("the columns of a row are over a list".into()),
+            _ => return Err((None, "the columns of a row are over a list".into())),
         };
-        width(list.width())?;
-        match list.is_empty() {
-            true => Err("a table of numbers has at least one entry".into()),
-            false => Ok(Columns { names, list }),
+        if list.is_empty() {
+            return Err((None, "a table of numbers has at least one entry".into()));
         }
+        width(list.width(), list.span(0))?;
+        Ok(Columns { names, list })
     }
 
     /// Returns a reader of a row that repeats another, from the expressions of the other.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a row of the wrong form is an error at its span; all rows of all items are read.
 
-use super::rows::{Dim, Indices, Landed, Numbers, Receivers, Row, RowFamily, Table, Tables, When, from_rows};
+use super::rows::{Dim, Indices, Landed, Numbers, Receivers, Row, RowFamily, Table, Tables, When, WrongRow, from_rows};
 use super::{WIDE, phase_name};
 use crate::values::{Columns, HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::graph::Graph;
@@ -115,8 +115,12 @@ impl<'a> Reader<'a> {
                 let message = format!("`{name}` has start cycles, but the header says that it is not scheduled");
                 bad_row(whole, &message, "write `after: \"schedule-exchange\"` in the header")
             }
-            Err((k, why)) => {
-                let span = spans.get(k).copied().unwrap_or(whole);
+            Err((WrongRow { family, member }, why)) => {
+                let entry = rows.get(family).and_then(|row| match &row.indices {
+                    Indices::Table(table) if member < table.list.len() => Some(table.list.span(member)),
+                    _ => None,
+                });
+                let span = entry.or(spans.get(family).copied()).unwrap_or(whole);
                 let why = if item.is_none() { format!("`{name}` has no table: {why}") } else { why };
                 bad_row(span, &why, HELP)
             }
@@ -137,7 +141,13 @@ impl<'a> Reader<'a> {
                 }
                 TableRow::Row { key, values, to, family, span } => {
                     let row = |r: &Self| r.row(*key, values, *to, families);
-                    match self.values.columns(family) {
+                    let columns = self.values.columns(family);
+                    // A table may have thousands of lines, which a report leaves out.
+                    let span = match (&columns, family.first()) {
+                        (Some(_), Some(binder)) => &Span::new(span.lo, exprs[binder.range].span.lo),
+                        _ => span,
+                    };
+                    match columns {
                         None => {
                             let read = self.over_box(family, row);
                             self.keep(*span, read, &mut rows, &mut spans)?;
@@ -148,10 +158,17 @@ impl<'a> Reader<'a> {
                         Some(Ok(columns)) => {
                             for (k, entry) in columns.list.entries().enumerate() {
                                 let read = self.at(&columns.names, &entry, row).map(RowFamily::one);
+                                let failed = read.is_err();
                                 self.keep(columns.list.span(k), read, &mut rows, &mut spans)?;
+                                // What is wrong with the row is wrong at all entries.
+                                if failed {
+                                    break;
+                                }
                             }
                         }
-                        Some(Err(why)) => self.keep(*span, Err(why), &mut rows, &mut spans)?,
+                        Some(Err((entry, why))) => {
+                            self.keep(entry.unwrap_or(*span), Err(why), &mut rows, &mut spans)?;
+                        }
                     }
                 }
                 TableRow::Repeated(id) => {

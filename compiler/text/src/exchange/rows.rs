@@ -53,4 +53,4 @@ pub use from_tables::to_rows;
 pub use numbers::Numbers;
 pub use row::{Landed, Receivers, Row, When};
 pub use runs::RowRuns;
-pub use to_tables::{Tables, from_rows};
+pub use to_tables::{Tables, WrongRow, from_rows};

@@ -27,8 +27,8 @@ pub struct Tables {
 /// step; it is empty for a copy.
 ///
 /// # Errors
-/// The index of the first wrong row, and the reason. Missing rows are reported at the last row.
-pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (usize, String)> {
+/// The first wrong row and the reason. Missing rows are reported at the last row.
+pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (WrongRow, String)> {
     let mut reader = Reader {
         tables: Tables {
             landings: families.iter().map(|f| vec![FieldLandings::default(); f.1]).collect(),
@@ -43,9 +43,26 @@ pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables
     for (k, row) in rows.iter().enumerate() {
         let count = row.count().and_then(|n| u32::try_from(n).ok());
         let spent = count.ok_or_else(|| TOO_MANY.to_string()).and_then(|n| spend(&mut reader.entries, n));
-        spent.and_then(|()| row.each(|row| reader.row(&row))).map_err(|message| (k, message))?;
+        let mut member = 0;
+        let each = |row: Row| {
+            reader.row(&row)?;
+            member += 1;
+            Ok(())
+        };
+        let read = spent.and_then(|()| row.each(each));
+        read.map_err(|message| (WrongRow { family: k, member }, message))?;
     }
-    reader.finish().map_err(|message| (rows.len().saturating_sub(1), message))
+    let last = WrongRow { family: rows.len().saturating_sub(1), member: 0 };
+    reader.finish().map_err(|message| (last, message))
+}
+
+/// A row that is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WrongRow {
+    /// Its family, by position.
+    pub family: usize,
+    /// Its position in the family.
+    pub member: usize,
 }
 
 struct Reader<'a> {
