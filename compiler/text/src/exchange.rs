@@ -18,7 +18,7 @@ use rows::When;
 const INDICES: [&str; rows::MAX_RANK] = ["i", "j", "k"];
 
 /// The columns of a family of rows over a table.
-const COLUMNS: [&str; rows::MAX_COLUMNS] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+const COLUMNS: [&str; crate::values::MAX_COLUMNS] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
 /// The word that marks a transfer at the rate of a pair of tiles.
 const WIDE: &str = "wide";

@@ -22,7 +22,7 @@ pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
 /// The maximal number of indices of a family of rows over a box.
 const MOST_INDICES: usize = 3;
 /// The maximal number of columns of a family of rows over a table.
-const MOST_COLUMNS: usize = 8;
+pub const MAX_COLUMNS: usize = 8;
 
 /// The columns of a row over a table, `for (c0, c1) in [(1, 2), (3, 4)]`.
 pub struct Columns<'t> {
@@ -38,7 +38,7 @@ pub struct Values<'t> {
     /// The module that holds the table.
     tree: &'t ast::Module,
     /// The indices of the current row and their values.
-    indices: [Option<(&'t str, i64)>; MOST_COLUMNS],
+    indices: [Option<(&'t str, i64)>; MAX_COLUMNS],
     /// The current row, if it repeats the one that is read.
     repeated: Option<(&'t ast::RepeatedStatements, usize)>,
 }
@@ -46,7 +46,7 @@ pub struct Values<'t> {
 impl<'t> Values<'t> {
     /// Reads rows without indices.
     pub fn new(tree: &'t ast::Module) -> Values<'t> {
-        Values { tree, indices: [None; MOST_COLUMNS], repeated: None }
+        Values { tree, indices: [None; MAX_COLUMNS], repeated: None }
     }
 
     /// Returns the module that holds the table.
@@ -97,8 +97,8 @@ impl<'t> Values<'t> {
             ast::Pattern::Tuple(all, _) => all.iter().map(name).collect::<Result<Vec<_>, _>>()?,
             one => vec![name(one)?],
         };
-        if names.len() > MOST_COLUMNS {
-            return Err((None, format!("a row has at most {MOST_COLUMNS} columns")));
+        if names.len() > MAX_COLUMNS {
+            return Err((None, format!("a row has at most {MAX_COLUMNS} columns")));
         }
         let width = |n: usize, entry: Span| match n == names.len() {
             true => Ok(()),

@@ -47,7 +47,7 @@ mod runs;
 mod tests;
 mod to_tables;
 
-pub use families::{Dim, Indices, MAX_COLUMNS, MAX_RANK, RowFamily, Table};
+pub use families::{Dim, Indices, MAX_RANK, RowFamily, Table};
 pub use fold::fold;
 pub use from_tables::to_rows;
 pub use numbers::Numbers;

@@ -44,8 +44,6 @@ pub struct Table {
 
 /// The maximal number of indices over a box.
 pub const MAX_RANK: usize = 3;
-/// The maximal number of columns of a table.
-pub const MAX_COLUMNS: usize = 8;
 
 impl RowFamily {
     /// Returns a family of one row.

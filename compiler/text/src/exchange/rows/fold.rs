@@ -9,9 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::families::{Dim, Indices, MAX_COLUMNS, MAX_RANK, RowFamily, Table};
+use super::families::{Dim, Indices, MAX_RANK, RowFamily, Table};
 use super::numbers::Numbers;
 use super::runs::{RowRun, RowRuns};
+use crate::values::MAX_COLUMNS;
 use girder_syntax::ast::IntegerList;
 use std::ops::Range;
 
