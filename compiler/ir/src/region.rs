@@ -184,8 +184,8 @@ type DigitInterval = (i64, i64);
 /// One interval per weight.
 type DigitBox = SmallVec<[DigitInterval; 6]>;
 
-/// Returns the greatest common divisor.
-pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+/// Returns the greatest common divisor; that of 0 and a number is the number without its sign.
+pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {
         (a, b) = (b, a % b);

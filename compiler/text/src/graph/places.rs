@@ -13,6 +13,7 @@ use super::binders::Binders;
 use girder_ir::affine::Affine;
 use girder_ir::family::{Domain, IndexFn, Term, TileMap};
 use girder_ir::placement::{Mapping, TileRange, UNPLACED};
+use girder_ir::region::gcd;
 use girder_source::Span;
 use girder_syntax::ast::{BinaryOp, ExprId, IntegerList, Place, TableRow};
 use girder_syntax::make::{arg, named, row, table};
@@ -21,11 +22,6 @@ use girder_syntax::make::{arg, named, row, table};
 const FEW_RUNS: u64 = 8;
 /// A mapping with more blocks for each run has a row for each run.
 const MOST_BLOCKS: u64 = 2;
-
-/// The greatest common divisor; that of 0 and a number is the number.
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
 
 impl Printer<'_> {
     /// Returns the `on …` of a variable, or `None` if no element has a tile.
@@ -85,7 +81,8 @@ impl Printer<'_> {
                 return None;
             }
             // The last block may be shorter than the others.
-            block = gcd(block, last);
+            // Elements are fewer than 2³².
+            block = gcd(block as i64, last as i64) as u64;
             (count, end, last) = (count + 1, run.1, run.1 - run.0);
         }
         let blocks = (end - start).checked_div(block)?;
