@@ -3,6 +3,7 @@
 //! Two independent checks accept every schedule: the verifier, and a replay of each word, cycle by cycle, over wires
 //! with different delays ([`replay`]).
 
+mod bundles;
 mod groups;
 mod mutated;
 mod patterns;

@@ -1,0 +1,119 @@
+//! Transfers of one sender to the same receivers, scheduled as one job.
+//!
+//! # Note: Many small transfers
+//! Windows of images, and other boxes whose rows land apart, are many transfers of a few words. Those of one sender to
+//! the same receivers wait for the same ports, so little is lost if they follow one another without a gap. A job of
+//! them is short beside the load of the fullest port, so that other jobs find room beside it.
+//!
+//! Invariant: a bundle takes as many cycles as its transfers one after the other, at either rate.
+
+use super::Found;
+use super::ports::{Jobs, Ports, cycles};
+use girder_ir::schedule::{PhaseSchedule, Served, TransferSlice};
+use girder_machine::Machine;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A bundle is at most one part in so many of the load of the fullest port.
+const SHORT: u64 = 16;
+
+/// See the module.
+pub(super) struct Bundles {
+    /// A job for each bundle, which counts as its transfer.
+    pub jobs: Arc<Jobs>,
+    /// The transfers of all bundles, with their words, bundle after bundle.
+    members: Vec<(u32, u32)>,
+    /// The end of each bundle's members.
+    end: Vec<u32>,
+}
+
+impl Bundles {
+    /// Returns the bundles of whole transfers, or `None` if there are less than `many`, if few are multicasts, or if
+    /// there are not much fewer bundles. Colouring fits many transfers to one receiver each better than few.
+    pub fn of(jobs: &Jobs, machine: &Machine, many: usize) -> Option<Bundles> {
+        if jobs.list.len() < many || jobs.have_few_multicasts() {
+            return None;
+        }
+        let most = Ports::new(jobs, machine).bound() / SHORT;
+        let taken = |words: u32| cycles(words, false, machine);
+        // At the rate of pairs, too, the next transfer begins in a cycle of its own.
+        let is_even = |words: u32| 2 * cycles(words, true, machine) == cycles(2 * words, true, machine);
+        let is_whole = |words: u32| 2 * taken(words) == taken(2 * words) && is_even(words);
+        let key = |k: usize| {
+            let mut hasher = FxHasher::default();
+            jobs.receivers(k).hash(&mut hasher);
+            (jobs.from[k], hasher.finish(), k)
+        };
+        let mut keys: Vec<(u32, u64, usize)> = (0..jobs.list.len()).map(key).collect();
+        keys.sort_unstable();
+        // The bundle of each job begins at its first member.
+        let mut bundles: Vec<Vec<u32>> = vec![];
+        let mut cycles_of_last = 0;
+        for &(_, _, k) in &keys {
+            let words = jobs.list[k].words;
+            let joins = |last: &&mut Vec<u32>| {
+                let first = last[0] as usize;
+                let alike = jobs.from[first] == jobs.from[k] && jobs.receivers(first) == jobs.receivers(k);
+                alike && is_whole(words) && is_whole(jobs.list[first].words) && cycles_of_last + taken(words) <= most
+            };
+            match bundles.last_mut().filter(joins) {
+                Some(last) => {
+                    last.push(k as u32);
+                    cycles_of_last += taken(words);
+                }
+                None => {
+                    bundles.push(vec![k as u32]);
+                    cycles_of_last = taken(words);
+                }
+            }
+        }
+        if 2 * bundles.len() > jobs.list.len() {
+            return None;
+        }
+        bundles.sort_unstable();
+        let receivers = bundles.iter().map(|b| jobs.receivers(b[0] as usize).len()).sum();
+        let mut bundled = Jobs::with_capacity(bundles.len(), receivers);
+        let (mut members, mut end) = (Vec::with_capacity(jobs.list.len()), Vec::with_capacity(bundles.len()));
+        for (n, bundle) in bundles.iter().enumerate() {
+            let words = bundle.iter().map(|&k| jobs.list[k as usize].words).sum();
+            let first = bundle[0] as usize;
+            bundled.add(n as u32, 0..words, jobs.from[first], jobs.receivers(first).iter().copied());
+            members.extend(bundle.iter().map(|&k| (jobs.list[k as usize].transfer, jobs.list[k as usize].words)));
+            end.push(members.len() as u32);
+        }
+        Some(Bundles { jobs: Arc::new(bundled), members, end })
+    }
+
+    /// Adds the slices of transfers of a schedule of bundles. Returns `false`, and adds nothing, if they would take
+    /// longer than the slices of bundles, because one was cut in the middle of a cycle.
+    pub fn write(&self, found: &Found, machine: &Machine, result: &mut PhaseSchedule) -> bool {
+        let mut bundled = PhaseSchedule::default();
+        super::write(&self.jobs, found, machine, &mut bundled);
+        let (slices, served) = (result.slices.len(), result.served.len());
+        result.served.extend(&bundled.served);
+        for slice in bundled.slices {
+            let to = match slice.to {
+                Served::Some { first, count } => Served::Some { first: first + served as u32, count },
+                Served::All => Served::All,
+            };
+            let n = slice.transfer as usize;
+            let members = n.checked_sub(1).map_or(0, |n| self.end[n]) as usize..self.end[n] as usize;
+            let (mut at, mut start) = (0, slice.start);
+            for &(transfer, words) in &self.members[members] {
+                let (lo, hi) = (slice.first.max(at), (slice.first + slice.words).min(at + words));
+                if lo < hi {
+                    result.slices.push(TransferSlice { transfer, first: lo - at, words: hi - lo, start, to, ..slice });
+                    start += cycles(hi - lo, slice.paired, machine) as u32;
+                }
+                at += words;
+            }
+            if u64::from(start - slice.start) > cycles(slice.words, slice.paired, machine) {
+                result.slices.truncate(slices);
+                result.served.truncate(served);
+                return false;
+            }
+        }
+        true
+    }
+}
