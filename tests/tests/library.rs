@@ -111,7 +111,11 @@ fn functions_of_networks_take_few_supersteps() {
         let (g1, g2, g3, g4) = grad(loss, wrt: (w1, b1, w2, b2));
         w1 <- w1 - 0.1 * g1; b1 <- b1 - 0.1 * g2; w2 <- w2 - 0.1 * g3; b2 <- b2 - 0.1 * g4;";
     let images = "param x: f32[16, 64, 64, 32]; const d: f32[16, 128, 128, 32] = 1;";
-    let bars: [Bar; 13] = [
+    let matrix = "param x: f32[2048, 1024];";
+    let bars: [Bar; 15] = [
+        // One vertex for each column would take 62,100 cycles; one for all elements does not fit on a tile.
+        (matrix, "print(argmax(x, axis: 0)[0]);", 10_500, 2),
+        (matrix, "print(argmax(x));", 15_800, 4),
         // Sums of 64 elements by loops would take 2,172.
         ("var x: f32[8, 32, 16, 2, 8] = 0.5;", "print(sum(x, axis: [1, 3])[1, 2, 3]);", 1_300, 2),
         // Each element gets the sum of four, which lie in two rows.

@@ -6,8 +6,9 @@
 
 use crate::fold::Folded;
 use crate::interpret::trips;
-use girder_ir::codelet::{Codelet, Reduce, Stmt, StmtBlock};
-use girder_ir::ids::ExprId;
+use girder_ir::codelet::{Codelet, ExprKind, Reduce, Stmt, StmtBlock};
+use girder_ir::ids::{ExprId, LocalId};
+use rustc_hash::FxHashSet;
 
 /// Operations of a loop whose trip count is not known.
 pub const UNKNOWN: u64 = 1 << 40;
@@ -76,4 +77,56 @@ fn code_of_stmt(codelet: &Codelet, stmt: &Stmt) -> u64 {
 /// Counts the nodes of an expression.
 pub fn code_of(codelet: &Codelet, e: ExprId) -> u64 {
     codelet.exprs[e].kind.operands().iter().fold(1, |nodes, &x| nodes.saturating_add(code_of(codelet, x)))
+}
+
+/// Locals of a reduction that are numbers once its elements are written out: its indices, and what is computed from
+/// them alone.
+pub struct Numbers<'a> {
+    codelet: &'a Codelet,
+    locals: FxHashSet<LocalId>,
+}
+
+impl Numbers<'_> {
+    /// Returns those of a reduction.
+    pub fn of<'a>(codelet: &'a Codelet, r: &Reduce) -> Numbers<'a> {
+        let mut numbers = Numbers { codelet, locals: r.binders.iter().map(|b| b.var).collect() };
+        for stmt in &r.before {
+            match stmt {
+                Stmt::Set { local, value } if numbers.has(*value) => _ = numbers.locals.insert(*local),
+                _ => stmt.for_each_assigned(|local| _ = numbers.locals.remove(&local)),
+            }
+        }
+        numbers
+    }
+
+    /// Returns whether an expression is a number.
+    pub fn has(&self, e: ExprId) -> bool {
+        match &self.codelet.exprs[e].kind {
+            ExprKind::Const(_) => true,
+            ExprKind::Local(local) => self.locals.contains(local),
+            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
+            kind => {
+                let operands = kind.operands();
+                !operands.is_empty() && operands.iter().all(|&x| self.has(x))
+            }
+        }
+    }
+
+    /// Counts the nodes of an element of the reduction.
+    pub fn code_of(&self, r: &Reduce) -> u64 {
+        let sets = r.before.iter().map(|stmt| match stmt {
+            Stmt::Set { value, .. } => self.code_of_expr(*value),
+            other => code_of_stmt(self.codelet, other),
+        });
+        let values = r.factors.map_or(vec![r.value], |(x, y)| vec![x, y]);
+        sets.chain(values.into_iter().map(|e| self.code_of_expr(e))).fold(0, u64::saturating_add)
+    }
+
+    fn code_of_expr(&self, e: ExprId) -> u64 {
+        if self.has(e) {
+            return 1;
+        }
+        let operands = self.codelet.exprs[e].kind.operands();
+        operands.iter().fold(1, |nodes, &x| nodes.saturating_add(self.code_of_expr(x)))
+    }
 }

@@ -163,6 +163,7 @@ impl IterationSpace {
         }
         if let Some((k, more)) = (0..self.extents.len()).find_map(|k| Some((k, self.continued(k, next)?))) {
             self.extents[k] += more;
+            self.join();
             return true;
         }
         let strides = |(a, b): (&Access, &Access)| a.strides == b.strides;

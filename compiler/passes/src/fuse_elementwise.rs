@@ -211,6 +211,7 @@ impl<'g> Fuser<'g> {
                 match joined.or_else(|| candidate.and_then(|chain| self.fused(chain))) {
                     Some(mut step) => {
                         sequence.take(&step.steps, step.at);
+                        self.note_readers(&step.families, &step.steps);
                         self.note_writers(&step.families);
                         self.fused_at.insert(step.at);
                         // A step may have been joined by other chains before.
@@ -261,7 +262,9 @@ impl<'g> Fuser<'g> {
         let map = match self.graph.steps[step].kind {
             StepKind::Execute(set) if self.executions.0[set.index()] == 1 => {
                 let families = &self.graph.sets[set].families;
-                if families.iter().any(|&f| self.graph.families[f].tile.is_some()) {
+                // What the text places, and what it states the cycles of, stays as it is.
+                let is_fixed = |f: &Family| f.tile.is_some() || self.graph.codelets[f.codelet].cycles.is_some();
+                if families.iter().any(|&f| is_fixed(&self.graph.families[f])) {
                     return None;
                 }
                 let bodies = &mut self.bodies;

@@ -112,6 +112,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "window_sums",
             "around",
             "folded_blocks",
+            "folded_short",
             "folded",
             "reduction",
             "spread",
@@ -120,6 +121,10 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "at_one",
             "from_one",
             "indices",
+            "found",
+            "found_in_blocks",
+            "found_among",
+            "index_if_best",
             // Their results are no floats.
             "any",
             "all",
@@ -284,6 +289,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         &[
             "box_of",
             "share_cost",
+            "shared_cost",
             "shared_axis",
             "cuts_of",
             "box_cost",

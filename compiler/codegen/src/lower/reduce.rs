@@ -88,10 +88,7 @@ impl Lower<'_, '_> {
     /// Emits a reduction of at most sixteen elements without a loop. Each element has a lane of its own.
     fn written_out_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let elements = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
-        let exprs = r.factors.map_or(work::code_of(self.codelet, r.value), |(x, y)| {
-            work::code_of(self.codelet, x) + work::code_of(self.codelet, y)
-        });
-        let code = exprs.saturating_add(work::code_of_block(self.codelet, &r.before));
+        let code = work::Numbers::of(self.codelet, r).code_of(r);
         let positions = matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax);
         if positions || r.filter.is_some() || elements > LANES as u64 || elements.saturating_mul(code) > SMALL {
             return None;
@@ -304,23 +301,38 @@ impl Lower<'_, '_> {
         let ty = self.ty(r.value);
         let position = self.b.declare_var(I64);
         let (found, best, element) = (self.b.declare_var(I8), self.b.declare_var(clif(ty)), self.b.declare_var(I64));
-        let (no, zero, nowhere) = (self.bool(false), self.constant(ty, 0), self.i64(0));
+        // The first element is the best one so far, whether or not it beats the worst value.
+        let order = if r.op == ReduceOp::ArgMin { ReduceOp::Min } else { ReduceOp::Max };
+        let (no, worst, first) = (self.bool(false), self.constant(ty, identity(order, ty)), self.i64(0));
         self.b.def_var(found, no);
-        self.b.def_var(best, zero);
-        self.b.def_var(element, nowhere);
+        self.b.def_var(best, worst);
+        self.b.def_var(element, first);
         self.for_each_element(r, bounds, Some(position), &mut |l| {
             let value = l.expr(r.value);
             let (old, was_found) = (l.b.use_var(best), l.b.use_var(found));
-            let beats = l.beats(r.op, ty, value, old);
-            let first = l.b.ins().bxor_imm_u(was_found, 1);
-            let takes = l.b.ins().bor(first, beats);
-            let (now, old_element) = (l.b.use_var(position), l.b.use_var(element));
-            let new = l.b.ins().select(takes, value, old);
-            let new_element = l.b.ins().select(takes, now, old_element);
+            let within = if r.op == ReduceOp::ArgMin { BinaryOp::Ge } else { BinaryOp::Le };
+            let mut stays = l.compare(within, ty, value, old);
+            if r.filter.is_some() {
+                stays = l.b.ins().band(stays, was_found);
+            }
             let yes = l.bool(true);
-            l.b.def_var(best, new);
-            l.b.def_var(element, new_element);
             l.b.def_var(found, yes);
+            let (beats, next) = (l.b.create_block(), l.b.create_block());
+            l.b.ins().brif(stays, next, &[], beats, &[]);
+            // Few elements are better than all before them.
+            l.b.set_cold_block(beats);
+            l.enter(beats);
+            if ty.is_float() {
+                let (is_nan, takes) = (l.b.ins().fcmp(FloatCC::Unordered, old, old), l.b.create_block());
+                l.b.ins().brif(is_nan, next, &[], takes, &[]);
+                l.b.set_cold_block(takes);
+                l.enter(takes);
+            }
+            let now = l.b.use_var(position);
+            l.b.def_var(best, value);
+            l.b.def_var(element, now);
+            l.b.ins().jump(next, &[]);
+            l.enter(next);
         });
         if !self.is_proven(r.site) {
             let found = self.b.use_var(found);
@@ -328,18 +340,5 @@ impl Lower<'_, '_> {
             self.guard_plain(empty, r.site);
         }
         self.b.use_var(element)
-    }
-
-    /// Whether a later value replaces the best so far. The first NaN is kept.
-    fn beats(&mut self, op: ReduceOp, ty: ElemType, value: Value, best: Value) -> Value {
-        let order = if op == ReduceOp::ArgMin { BinaryOp::Lt } else { BinaryOp::Gt };
-        let better = self.compare(order, ty, value, best);
-        if !ty.is_float() {
-            return better;
-        }
-        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
-        let was_number = self.b.ins().fcmp(FloatCC::Ordered, best, best);
-        let first_nan = self.b.ins().band(is_nan, was_number);
-        self.b.ins().bor(better, first_nan)
     }
 }

@@ -1,6 +1,7 @@
 //! Properties of a body that its syntax alone decides: assigned variables, exits, and size.
 
-use girder_ir::codelet::{Codelet, ExprKind, Label, Stmt, StmtBlock, Storage};
+use crate::work::Numbers;
+use girder_ir::codelet::{Codelet, ExprKind, Label, Reduce, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashSet;
 
@@ -96,10 +97,34 @@ pub(super) fn unrolled(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool 
     trips <= UNROLLED && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
 
-/// Returns whether a reduction without a filter is unrolled, like [`unrolled`].
-pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, before: &StmtBlock, value: ExprId) -> bool {
-    let each = size(codelet, before).map(|n| n + operations(codelet, value) + 1);
+/// Returns whether a reduction of so many elements without a filter is unrolled, like [`unrolled`].
+pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, r: &Reduce) -> bool {
+    let numbers = Numbers::of(codelet, r);
+    let each = size_beside(codelet, &r.before, &numbers).map(|n| n + operations_beside(codelet, r.value, &numbers) + 1);
     elements <= UNROLLED && each.is_some_and(|n| n.saturating_mul(elements) <= OPERATIONS)
+}
+
+/// As [`size`], without the statements of a reduction that set numbers.
+fn size_beside(codelet: &Codelet, before: &StmtBlock, numbers: &Numbers<'_>) -> Option<u64> {
+    let of_stmt = |stmt: &Stmt| match stmt {
+        Stmt::Set { value, .. } if numbers.has(*value) => Some(0),
+        Stmt::Set { value, .. } => Some(operations_beside(codelet, *value, numbers).max(1)),
+        other => size(codelet, std::slice::from_ref(other)),
+    };
+    before.iter().map(of_stmt).sum()
+}
+
+/// As [`operations`], without those of numbers.
+fn operations_beside(codelet: &Codelet, e: ExprId, numbers: &Numbers<'_>) -> u64 {
+    match &codelet.exprs[e].kind {
+        _ if numbers.has(e) => 0,
+        ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
+        kind => {
+            let operands = kind.operands();
+            let own = u64::from(!operands.is_empty());
+            operands.iter().fold(own, |n, &x| n.saturating_add(operations_beside(codelet, x, numbers)))
+        }
+    }
 }
 
 /// Returns whether both arms of an `if` only set scalars to cheap values without effects.
@@ -124,7 +149,7 @@ fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
 }
 
 /// Returns the operations of a body that is unrolled with the loop around it; `None` if they depend on data.
-fn size(codelet: &Codelet, block: &StmtBlock) -> Option<u64> {
+fn size(codelet: &Codelet, block: &[Stmt]) -> Option<u64> {
     let mut total: u64 = 0;
     for stmt in block {
         let one = match stmt {

@@ -299,7 +299,7 @@ impl<'g> Fuser<'g> {
     }
 
     /// Notes that persistent variables are placed where vertices read them, instead of where some steps did.
-    fn note_readers(&mut self, families: &[Family], steps: &[StepId]) {
+    pub(super) fn note_readers(&mut self, families: &[Family], steps: &[StepId]) {
         let all = families.iter().flat_map(|f| &f.fields).flat_map(|f| &f.parts).map(|p| p.var);
         let mut moved: EntitySet<VarId> = EntitySet::new();
         moved.extend(all.filter(|&var| self.follows(var, steps)));
@@ -311,7 +311,7 @@ impl<'g> Fuser<'g> {
     }
 
     /// Returns whether a variable is placed where some steps read it, because it is persistent and they do so first.
-    fn follows(&self, var: VarId, steps: &[StepId]) -> bool {
+    pub(super) fn follows(&self, var: VarId, steps: &[StepId]) -> bool {
         self.graph.vars[var].is_persistent() && self.users[var].first().is_some_and(|s| steps.contains(s))
     }
 }

@@ -13,7 +13,7 @@ use girder_fusion::chain::{Chain, MemorySlots};
 use girder_fusion::map::Function;
 use girder_fusion::space::Access;
 use girder_ir::codelet::Dir;
-use girder_ir::family::{Const, Family};
+use girder_ir::family::{Const, Family, Field};
 use girder_ir::ids::{ComputeSetId, FamilyId};
 use girder_ir::program::StepKind;
 
@@ -37,9 +37,6 @@ impl<'g> Fuser<'g> {
     pub(super) fn fused(&mut self, candidate: Candidate<'g>) -> Option<FusedStep> {
         let cheapest = self.cheapest(&candidate)?;
         let Candidate { chain, steps, at, .. } = candidate;
-        if steps.len() == 1 && cheapest.is_own {
-            return None;
-        }
         let (last, like) = (cheapest.set, &self.graph.families[cheapest.family]);
         let consts = constants(&chain);
         let mut families = vec![];
@@ -59,6 +56,10 @@ impl<'g> Fuser<'g> {
                 origin,
                 statements: None,
             });
+        }
+        let gains = || Some(self.families_time(&families)? < self.families_time(&self.families(last))?);
+        if steps.len() == 1 && cheapest.is_own && gains() != Some(true) {
+            return None;
         }
         Some(FusedStep { steps, at, set: last, families })
     }
@@ -87,8 +88,14 @@ impl<'g> Fuser<'g> {
         let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
         for (n, (like, cut)) in cuts.iter().enumerate() {
             let Some(vertices) = vertices(chain, memory, cut, &self.offsets) else { continue };
+            if vertices.iter().any(|v| writes_part_of_a_word(memory, v)) {
+                continue;
+            }
             let is_other = |w: &Option<Cut>| w.as_ref().is_some_and(|w| !w.has_boxes_of(like));
-            let moved = of_writers.iter().zip(&memory.space.accesses).filter(|(w, _)| is_other(w));
+            let moved = of_writers.iter().zip(&memory.space.accesses).filter(|(w, a)| {
+                // A variable that these steps read first is placed where they do.
+                is_other(w) && !self.follows(a.var, steps)
+            });
             let spread = cut.vertices().div_ceil(cut.beside).min(u64::from(tiles)).max(1);
             let exchange: u64 = moved.map(|(_, access)| self.exchange(access, memory.space.len() / spread)).sum();
             let Some(time) = self.time(chain, &vertices, cut, u64::from(tiles)) else { continue };
@@ -196,6 +203,15 @@ impl<'g> Fuser<'g> {
         let counters = cost.counters(&at, unknown);
         cost.busy(&CostInputs { counters: &counters, ..at })
     }
+}
+
+/// Returns whether vertices write less than a word each. Several tiles then write parts of a word, which are put
+/// together byte by byte.
+fn writes_part_of_a_word(memory: &MemorySlots, vertices: &BoxVertices) -> bool {
+    let accesses = in_memory(memory).into_iter().zip(&memory.space.accesses).zip(&vertices.fields);
+    let mut written = accesses.filter(|((slot, _), _)| memory.stores[*slot]);
+    let is_part = |((_, a), f): ((usize, &Access), &Field)| f.len() * u64::from(a.ty.bytes()) < superstep::WORD_BYTES;
+    vertices.domain.count() > 1 && written.any(is_part)
 }
 
 /// Returns the slots in memory, in order.

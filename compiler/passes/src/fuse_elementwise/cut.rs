@@ -2,11 +2,12 @@
 //!
 //! A cut is a list of boxes. In a box each extent of the space is a product of factors; some of them count vertices,
 //! the others iterations of one vertex. A cut is made like the boxes in which other vertices access the same elements,
-//! or evenly.
+//! or evenly. Boxes may need finer extents than the space has: 12 rows of 26 elements, of which vertices take 8 and 4
+//! elements, are no boxes of 312 elements.
 //!
 //! Invariant: the boxes of a cut are disjoint and cover the space.
 
-use girder_fusion::space::Access;
+use girder_fusion::space::{Access, IterationSpace};
 use girder_ir::family::{Domain, Field, Offset};
 
 /// Minimal number of iterations of a vertex.
@@ -36,9 +37,19 @@ pub(super) struct CutBox {
     pub factors: Vec<Vec<Factor>>,
 }
 
+/// Iterations of vertices by number; the last extent of a space counts fastest.
+#[derive(Debug)]
+struct Numbered {
+    first: u64,
+    /// Units are distances of numbers.
+    factors: Vec<Factor>,
+}
+
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Cut {
+    /// The extents of its boxes: those of the space, perhaps split.
+    pub extents: Vec<u64>,
     pub boxes: Vec<CutBox>,
     /// The number of vertices that share the tile of one vertex of the cut that this one divides.
     pub beside: u64,
@@ -82,27 +93,69 @@ impl CutBox {
         self.factors.iter().map(of_extent).collect()
     }
 
-    /// Divides each vertex into at most `most` equal ones with enough iterations; returns their number.
-    fn divide(&mut self, most: u64) -> u64 {
+    /// Returns the ways to divide a vertex into at most `most` equal ones with enough iterations: a divisor of each
+    /// factor that counts iterations.
+    fn divisions(&self, most: u64) -> Vec<Vec<u64>> {
+        let own = self.factors.iter().flatten().filter(|f| f.across.is_none());
+        divisors(&own.map(|f| f.n).collect::<Vec<_>>(), most.min(self.iterations() / LEAST_PART))
+    }
+
+    /// Divides each vertex by a divisor of each factor that counts iterations.
+    fn divide(&mut self, divisors: &[u64]) {
+        let mut rank = self.factors.iter().flatten().filter_map(|f| f.across).max().map_or(0, |r| r + 1);
+        let mut divisors = divisors.iter();
+        for factors in &mut self.factors {
+            let divided = factors.drain(..).flat_map(|f| {
+                let d = f.across.is_none().then(|| divisors.next().copied()).flatten().unwrap_or(1);
+                let part = Factor { n: f.n / d, ..f };
+                let across = (d > 1).then(|| {
+                    rank += 1;
+                    Factor { n: d, unit: f.unit * part.n, across: Some(rank - 1) }
+                });
+                across.into_iter().chain([part])
+            });
+            *factors = divided.collect();
+        }
+    }
+
+    /// Divides each vertex into at most `most` along the outermost factor that counts iterations. Also returns a box of
+    /// the shorter rests.
+    fn divided_along_outermost(&self, most: u64) -> Vec<CutBox> {
+        let own = |factors: &Vec<Factor>| factors.iter().position(|f| f.across.is_none() && f.n > 1);
+        let outermost = self.factors.iter().enumerate().find_map(|(k, factors)| Some((k, own(factors)?)));
+        let Some((k, at)) = outermost.filter(|_| most > 1) else { return vec![self.clone()] };
+        let Factor { n, unit, .. } = self.factors[k][at];
         let rank = self.factors.iter().flatten().filter_map(|f| f.across).max().map_or(0, |r| r + 1);
-        let most = most.min(self.iterations() / LEAST_PART);
-        let mut parts = 1;
-        for (k, factors) in self.factors.iter_mut().enumerate() {
-            let own = factors.iter().position(|f| f.across.is_none() && f.n > 1);
-            let Some(at) = own else { continue };
-            let Factor { n, unit, .. } = factors[at];
-            let divisor = (2..=n).rev().find(|d| n.is_multiple_of(*d) && parts * d <= most);
-            if let Some(d) = divisor {
-                parts *= d;
-                factors[at].n = n / d;
-                factors.insert(at, Factor { n: d, unit: unit * (n / d), across: Some(rank + k) });
-            }
+        let length = n.div_ceil(most);
+        let (count, rest) = (n / length, n % length);
+        let mut parts = vec![self.clone()];
+        let across = Factor { n: count, unit: unit * length, across: Some(rank) };
+        parts[0].factors[k].splice(at..=at, [across, Factor { n: length, unit, across: None }]);
+        if rest > 0 {
+            let mut last = self.clone();
+            last.lo[k] += unit * length * count;
+            last.factors[k][at].n = rest;
+            parts.push(last);
         }
         parts
     }
 
-    /// Returns the box in which a family accesses the elements of an access, or `None` if it is no such box.
-    fn like(access: &Access, extents: &[u64], first_byte: i64, (domain, field): &FamilyField) -> Option<CutBox> {
+    /// Returns its iterations by number.
+    fn numbered(&self, extents: &[u64]) -> Numbered {
+        let mut all = Numbered { first: 0, factors: vec![] };
+        let mut inner = 1;
+        for (k, &n) in extents.iter().enumerate().rev() {
+            all.first += self.lo[k] * inner;
+            all.factors.extend(self.factors[k].iter().map(|f| Factor { unit: f.unit * inner, ..*f }));
+            inner *= n;
+        }
+        all
+    }
+}
+
+impl Numbered {
+    /// Returns the iterations in which a family accesses the elements of an access.
+    fn like(access: &Access, extents: &[u64], first_byte: i64, (domain, field): &FamilyField) -> Option<Numbered> {
         let [part] = &field.parts[..] else { return None };
         let Offset::Affine(affine) = &part.offset else { return None };
         let size = i64::from(access.ty.bytes());
@@ -110,42 +163,94 @@ impl CutBox {
         let coef = (0..domain.0.len()).map(|k| affine.coef.get(k).copied().unwrap_or(0));
         let outer = domain.0.iter().zip(coef).enumerate().map(|(rank, (&n, c))| (n, c, Some(rank)));
         let inner = part.len.iter().zip(&part.stride).map(|(&n, &s)| (n, s, None));
-        let mut factors: Vec<Vec<Factor>> = vec![vec![]; extents.len()];
+        let mut all = CutBox { lo, factors: vec![vec![]; extents.len()] };
         // Vertices that read the same elements are the same box.
         for (n, stride, across) in outer.chain(inner).filter(|f| f.0 > 1 && f.1 != 0) {
             let stride = stride.checked_mul(size).filter(|&s| s > 0)?;
             for part in access.parts_along(extents, u64::from(n), stride)? {
-                factors[part.extent].push(Factor { n: part.n, unit: part.unit, across });
+                all.factors[part.extent].push(Factor { n: part.n, unit: part.unit, across });
             }
         }
-        for (k, own) in factors.iter_mut().enumerate() {
-            own.sort_by_key(|f| std::cmp::Reverse(f.unit));
-            let mut unit = 1;
-            for factor in own.iter().rev() {
-                if factor.unit != unit {
+        Some(all.numbered(extents))
+    }
+
+    /// Returns the units before which the iterations have gaps, so that an extent ends there.
+    fn gaps(&self) -> Vec<u64> {
+        let mut factors: Vec<&Factor> = self.factors.iter().collect();
+        factors.sort_by_key(|f| f.unit);
+        let mut filled = 1;
+        let gap = |f: &&&Factor| f.unit != std::mem::replace(&mut filled, f.unit * f.n);
+        factors.iter().filter(gap).map(|f| f.unit).collect()
+    }
+
+    /// Returns the box of extents that the iterations are, or `None` if they are none.
+    fn boxed(&self, extents: &[u64]) -> Option<CutBox> {
+        let mut b = CutBox { lo: vec![0; extents.len()], factors: vec![vec![]; extents.len()] };
+        let mut left: Vec<Factor> = self.factors.clone();
+        let mut inner = 1;
+        for (k, &n) in extents.iter().enumerate().rev() {
+            b.lo[k] = self.first / inner % n;
+            for factor in &mut left {
+                if factor.n == 1 || factor.unit >= inner * n {
+                    continue;
+                }
+                let unit = factor.unit / inner;
+                let within = factor.n.min(n / unit);
+                if !factor.unit.is_multiple_of(inner) || !factor.n.is_multiple_of(within) {
                     return None;
                 }
-                unit *= factor.n;
+                b.factors[k].push(Factor { n: within, unit, across: factor.across });
+                // What is left goes on in the next extent.
+                if within < factor.n && unit * within != n {
+                    return None;
+                }
+                *factor = Factor { n: factor.n / within, unit: inner * n, ..*factor };
             }
-            if lo[k] + unit > extents[k] {
+            let own = &mut b.factors[k];
+            own.retain(|f| f.n > 1);
+            own.sort_by_key(|f| std::cmp::Reverse(f.unit));
+            let follows = own.iter().rev().try_fold(1, |unit, f| (f.unit == unit).then_some(unit * f.n))?;
+            if b.lo[k] + follows > n {
                 return None;
             }
+            inner *= n;
         }
-        Some(CutBox { lo, factors })
+        left.iter().all(|f| f.n == 1).then_some(b)
     }
+}
+
+/// Returns all lists of a divisor of each number whose product is at most `most`, or 1.
+fn divisors(numbers: &[u64], most: u64) -> Vec<Vec<u64>> {
+    let Some((&n, rest)) = numbers.split_first() else { return vec![vec![]] };
+    let of_first = (1..=n.min(most.max(1))).filter(|&d| n.is_multiple_of(d));
+    let with_rest = |d: u64| divisors(rest, most / d).into_iter().map(move |others| [vec![d], others].concat());
+    of_first.flat_map(with_rest).collect()
+}
+
+fn products(extents: &[u64]) -> Vec<u64> {
+    IterationSpace { extents: extents.into(), accesses: vec![] }.products()
+}
+
+/// Splits extents so that their products include the given ones, if each divides the next one.
+fn split(extents: &[u64], products: &[u64]) -> Option<Vec<u64>> {
+    let space = IterationSpace { extents: extents.into(), accesses: vec![] };
+    space.cut_at(products).map(|space| space.extents.to_vec())
 }
 
 impl Cut {
     /// Returns the cut in which families access the elements of an access, or `None` if they do not access every one
     /// exactly once. `first_byte` is that of the access's variable.
     pub fn like(access: &Access, extents: &[u64], first_byte: i64, families: &[FamilyField]) -> Option<Cut> {
-        if access.strides.iter().any(|&s| s <= 0) || !access.strides.is_sorted_by(|a, b| a > b) {
+        let in_order = access.strides.iter().all(|&s| s > 0) && access.strides.is_sorted_by(|a, b| a > b);
+        if !in_order || extents.contains(&0) {
             return None;
         }
         let families = families.iter().filter(|f| f.0.count() > 0);
-        let boxes: Vec<CutBox> =
-            families.map(|f| CutBox::like(access, extents, first_byte, f)).collect::<Option<_>>()?;
-        Cut { boxes, beside: 1 }.sound(extents)
+        let like = |f: &FamilyField| Numbered::like(access, extents, first_byte, f);
+        let all: Vec<Numbered> = families.map(like).collect::<Option<_>>()?;
+        let extents = split(extents, &all.iter().flat_map(Numbered::gaps).collect::<Vec<_>>())?;
+        let boxes: Vec<CutBox> = all.iter().map(|numbered| numbered.boxed(&extents)).collect::<Option<_>>()?;
+        Cut { extents, boxes, beside: 1 }.sound()
     }
 
     /// Returns the cut into equal boxes, the outermost extent first, of about `pieces` vertices; the last ones of an
@@ -179,35 +284,69 @@ impl Cut {
             };
             boxes = boxes.iter().flat_map(|b| of_extent.iter().map(move |span| extend(b, span))).collect();
         }
-        Cut { boxes, beside: 1 }.sound(extents)
+        Cut { extents: extents.to_vec(), boxes, beside: 1 }.sound()
     }
 
-    /// Returns the cut with each vertex divided among at most `workers`.
+    /// Returns the cut with each vertex divided among at most `workers`, so that the parts are short. Parts are equal
+    /// if unequal ones, which are vertices of a second family, are not shorter by more than a quarter.
     pub fn divided(&self, workers: u64) -> Cut {
+        let (equal, unequal) = (self.divided_equally(workers), self.divided_along_outermost(workers));
+        let longest = |cut: &Cut| cut.boxes.iter().map(CutBox::iterations).max().unwrap_or(1);
+        if 4 * longest(&unequal) < 3 * longest(&equal) { unequal } else { equal }
+    }
+
+    /// Returns the cut with each vertex divided into equal parts, so that the longest are as short as they can be.
+    /// Inner factors stay whole if outer ones suffice, and no vertex has more parts than it needs.
+    fn divided_equally(&self, workers: u64) -> Cut {
+        let divisions: Vec<Vec<Vec<u64>>> = self.boxes.iter().map(|b| b.divisions(workers)).collect();
+        let iterations = |b: &CutBox, parts: &[u64]| b.iterations() / parts.iter().product::<u64>();
+        let shortest = |(b, ways): (&CutBox, &Vec<Vec<u64>>)| ways.iter().map(|way| iterations(b, way)).min();
+        let longest = self.boxes.iter().zip(&divisions).filter_map(shortest).max().unwrap_or(1);
         let mut cut = self.clone();
-        for b in &mut cut.boxes {
-            let parts = b.divide(workers);
-            cut.beside = cut.beside.max(parts);
+        for (b, ways) in cut.boxes.iter_mut().zip(&divisions) {
+            let enough = ways.iter().filter(|way| iterations(b, way) <= longest);
+            let Some(way) = enough.min_by(|a, b| a.iter().rev().cmp(b.iter().rev())) else { continue };
+            b.divide(way);
+            cut.beside = cut.beside.max(way.iter().product());
         }
         cut
     }
 
-    /// Returns the cut if its boxes are disjoint and cover a space.
-    fn sound(self, extents: &[u64]) -> Option<Cut> {
+    /// Returns the cut with each vertex divided along its outermost factor, the last part shorter than the others.
+    fn divided_along_outermost(&self, workers: u64) -> Cut {
+        let mut cut = Cut { boxes: vec![], ..self.clone() };
+        for b in &self.boxes {
+            let parts = b.divided_along_outermost(workers.min(b.iterations() / LEAST_PART));
+            cut.beside = cut.beside.max(parts.iter().map(CutBox::vertices).sum::<u64>() / b.vertices());
+            cut.boxes.extend(parts);
+        }
+        cut
+    }
+
+    /// Returns the cut if its boxes are disjoint and cover the space.
+    fn sound(self) -> Option<Cut> {
         let total: u64 = self.boxes.iter().map(|b| b.vertices() * b.iterations()).sum();
-        let whole = total == extents.iter().product::<u64>() && self.boxes.len() <= MOST_BOXES;
+        let whole = total == self.extents.iter().product::<u64>() && self.boxes.len() <= MOST_BOXES;
         let disjoint = || self.boxes.iter().enumerate().all(|(i, a)| self.boxes[..i].iter().all(|b| !a.meets(b)));
         (whole && disjoint()).then_some(self)
     }
 
     /// Returns whether the vertices of another cut have the same iterations, in whatever order.
     pub fn has_boxes_of(&self, other: &Cut) -> bool {
+        let Some(extents) = split(&self.extents, &products(&other.extents)) else { return false };
         let all = |cut: &Cut| {
-            let mut boxes: Vec<_> = cut.boxes.iter().map(|b| (b.lo.clone(), b.joined_factors())).collect();
+            let boxed =
+                |b: &CutBox| Some(b.numbered(&cut.extents).boxed(&extents)?).map(|b| (b.joined_factors(), b.lo));
+            let mut boxes: Vec<_> = cut.boxes.iter().map(boxed).collect::<Option<_>>()?;
             boxes.sort_unstable();
-            boxes
+            Some(boxes)
         };
-        self == other || all(self) == all(other)
+        self == other || all(self).is_some_and(|boxes| Some(boxes) == all(other))
+    }
+
+    /// Returns the products of the extents of its boxes, from the innermost on.
+    pub fn products(&self) -> Vec<u64> {
+        products(&self.extents)
     }
 
     /// Returns the number of vertices.

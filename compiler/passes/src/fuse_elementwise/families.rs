@@ -32,7 +32,8 @@ pub(super) struct BoxVertices {
 /// Returns the vertices of a cut, or `None` if they would have too many loops or too large a domain. `offsets` has the
 /// first byte of each variable.
 pub(super) fn vertices(chain: &Chain, memory: &MemorySlots, cut: &Cut, offsets: &[u64]) -> Option<Vec<BoxVertices>> {
-    cut.boxes.iter().map(|b| of_box(chain, memory, b, offsets)).collect()
+    let space = memory.space.cut_at(&cut.products())?;
+    cut.boxes.iter().map(|b| of_box(chain, memory, &space, b, offsets)).collect()
 }
 
 /// Returns the constants of a chain, in the order of its maps.
@@ -44,7 +45,13 @@ pub(super) fn constants(chain: &Chain) -> Vec<Scalar> {
     chain.maps.iter().flat_map(|m| of_map(&m.function)).collect()
 }
 
-fn of_box(chain: &Chain, memory: &MemorySlots, cut: &CutBox, offsets: &[u64]) -> Option<BoxVertices> {
+fn of_box(
+    chain: &Chain,
+    memory: &MemorySlots,
+    space: &IterationSpace,
+    cut: &CutBox,
+    offsets: &[u64],
+) -> Option<BoxVertices> {
     let all = || cut.factors.iter().enumerate().flat_map(|(k, own)| own.iter().map(move |f| (k, *f)));
     let factors = || all().filter(|f| f.1.n > 1);
     let mut across: Vec<(usize, Factor)> = factors().filter(|f| f.1.across.is_some()).collect();
@@ -57,7 +64,7 @@ fn of_box(chain: &Chain, memory: &MemorySlots, cut: &CutBox, offsets: &[u64]) ->
         ..a.clone()
     };
     let extents: Extents = within.iter().map(|f| f.1.n).collect();
-    let mut inner = IterationSpace { extents, accesses: memory.space.accesses.iter().map(of_access).collect() };
+    let mut inner = IterationSpace { extents, accesses: space.accesses.iter().map(of_access).collect() };
     inner.join();
     if inner.extents.len() > MOST_LOOPS {
         return None;
@@ -65,7 +72,7 @@ fn of_box(chain: &Chain, memory: &MemorySlots, cut: &CutBox, offsets: &[u64]) ->
     let domain = Domain(across.iter().map(|f| u32::try_from(f.1.n).ok()).collect::<Option<_>>()?);
     let mut fields: SmallVec<[Field; 4]> = SmallVec::new();
     let mut along: Vec<SmallVec<[usize; 3]>> = vec![];
-    for (n, (access, whole)) in inner.accesses.iter().zip(&memory.space.accesses).enumerate() {
+    for (n, (access, whole)) in inner.accesses.iter().zip(&space.accesses).enumerate() {
         let size = i64::from(access.ty.bytes());
         let moves: SmallVec<[usize; 3]> = (0..inner.extents.len()).filter(|&k| access.strides[k] != 0).collect();
         let coef: Vec<i64> = across.iter().map(|f| stride(whole, f) / size).collect();

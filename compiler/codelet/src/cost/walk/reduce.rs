@@ -39,7 +39,7 @@ impl BodyWalk<'_> {
         let Some(fixed) = fixed else { return Ok(false) };
         let elements = fixed.iter().fold(1u64, |n, t| n.saturating_mul(t.1));
         let search = matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax);
-        if search || r.filter.is_some() || !shape::elements_unrolled(self.codelet, elements, &r.before, r.value) {
+        if search || r.filter.is_some() || !shape::elements_unrolled(self.codelet, elements, r) {
             return Ok(elements == 0);
         }
         let dst = r.dst.as_u32() as usize;
