@@ -17,7 +17,7 @@ proptest! {
         });
         let phase = phase(sends.filter(|(_, to, _)| !to.is_empty()));
         let mut machine = machine(1, 12);
-        machine.exchange.pair_bytes_per_cycle = pair_bytes.into();
+        machine.exchange.pair_bytes_per_cycle = pair_bytes;
         let schedule = schedule_bundled(&phase, &machine, 1).unwrap();
         check(&phase, &machine, &schedule).unwrap();
         replay(&phase, &machine, &schedule);
