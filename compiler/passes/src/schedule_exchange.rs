@@ -18,7 +18,7 @@
 //!    above.
 //! 6. Multicasts that begin for those receivers that are free, and are repeated for the others (`joining`).
 //!
-//! Many transfers of a few words each are scheduled in bundles of those with the same ports (`bundles`).
+//! Many transfers of a few words each are coalesced to jobs of those with the same ports (`coalesced`).
 //!
 //! With many transfers (`MANY`) each method is tried once, on multicasts in parts (`at_scale`). Colouring, which also
 //! takes a few multicasts, then comes before the greedy.
@@ -35,7 +35,7 @@
 //! Invariant: the result is a function of the phase and the machine alone. The time of scheduling grows with the number
 //! of transfers and its logarithm, whatever the pattern, and not with the number of cycles.
 
-mod bundles;
+mod coalesced;
 mod code;
 mod colours;
 mod effort;
@@ -58,7 +58,7 @@ pub use verify::verify;
 use crate::pass::{Pass, Verdict};
 use crate::replica_traffic::{PairLists, ReplicaTraffic};
 use crate::{Part, PassContext};
-use bundles::Bundles;
+use coalesced::Coalesced;
 use effort::{FEW_PIECES, GAIN_OF_PAIRS, GOOD, GOOD_AT_SCALE, MANY, PAIRS_AT_SCALE};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
@@ -157,19 +157,19 @@ fn keep(
 
 /// Returns the schedule of one phase, or `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
-    schedule_bundled(phase, machine, MANY)
+    schedule_coalesced(phase, machine, MANY)
 }
 
-/// As [`schedule`], with bundles of at least `many` transfers.
-fn schedule_bundled(phase: &Phase, machine: &Machine, many: usize) -> Option<PhaseSchedule> {
+/// As [`schedule`]; `many` transfers or more are coalesced.
+fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
     let jobs: Vec<Arc<Jobs>> = Jobs::of(phase, machine, |ipu| !is_found(ipu)).into_iter().map(Arc::new).collect();
     // A schedule in layers that is as short as others is not kept.
     let limits = layered.iter().map(|l| l.as_ref().map_or(u64::MAX, |l| l.end + 1));
     let limited: Vec<(&Arc<Jobs>, u64)> = jobs.iter().zip(limits).collect();
-    let found = par_map_slice(&limited, |&(jobs, limit)| match Bundles::of(jobs, machine, many) {
-        Some(bundles) => (best(bundles.jobs.clone(), limit, machine), Some(bundles)),
+    let found = par_map_slice(&limited, |&(jobs, limit)| match Coalesced::of(jobs, machine, many) {
+        Some(coalesced) => (best(coalesced.jobs.clone(), limit, machine), Some(coalesced)),
         None => (best(jobs.clone(), limit, machine), None),
     });
     let count = |(jobs, layered): (&(Found, _), &Option<Layered>)| {
@@ -177,7 +177,7 @@ fn schedule_bundled(phase: &Phase, machine: &Machine, many: usize) -> Option<Pha
     };
     let slices = Vec::with_capacity(found.iter().zip(&layered).map(count).sum());
     let mut result = PhaseSchedule { slices, link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
-    for (ipu, (whole, (found, bundles))) in (0..).zip(jobs.iter().zip(&found)) {
+    for (ipu, (whole, (found, coalesced))) in (0..).zip(jobs.iter().zip(&found)) {
         let layered = layered[ipu as usize].as_ref();
         match layered.filter(|l| found.start.is_empty() || l.end < found.end) {
             Some(layered) => {
@@ -186,9 +186,9 @@ fn schedule_bundled(phase: &Phase, machine: &Machine, many: usize) -> Option<Pha
             }
             None if !found.start.is_empty() => {
                 let end = u32::try_from(found.end).ok()?;
-                let end = match bundles {
-                    Some(bundles) if bundles.write(found, machine, &mut result) => end,
-                    // Bundles that do not come apart again are scheduled as what they are made of.
+                let end = match coalesced {
+                    Some(coalesced) if coalesced.write(found, machine, &mut result) => end,
+                    // Coalesced jobs that do not come apart are scheduled as what they are made of.
                     Some(_) => {
                         let found = best(whole.clone(), u64::MAX, machine);
                         write(whole, &found, machine, &mut result);

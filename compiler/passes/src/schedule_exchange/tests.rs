@@ -3,7 +3,7 @@
 //! Two independent checks accept every schedule: the verifier, and a replay of each word, cycle by cycle, over wires
 //! with different delays ([`replay`]).
 
-mod bundles;
+mod coalesced;
 mod groups;
 mod mutated;
 mod patterns;

@@ -1,11 +1,11 @@
-//! Transfers of one sender to the same receivers, scheduled as one job.
+//! Transfers of one sender to the same receivers, coalesced to one job.
 //!
 //! # Note: Many small transfers
 //! Windows of images, and other boxes whose rows land apart, are many transfers of a few words. Those of one sender to
 //! the same receivers wait for the same ports, so little is lost if they follow one another without a gap. A job of
 //! them is short beside the load of the fullest port, so that other jobs find room beside it.
 //!
-//! Invariant: a bundle takes as many cycles as its transfers one after the other, at either rate.
+//! Invariant: a coalesced job takes as many cycles as its transfers one after the other, at either rate.
 
 use super::Found;
 use super::ports::{Jobs, Ports, cycles};
@@ -15,23 +15,23 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A bundle is at most one part in so many of the load of the fullest port.
+/// A coalesced job is at most one part in so many of the load of the fullest port.
 const SHORT: u64 = 16;
 
 /// See the module.
-pub(super) struct Bundles {
-    /// A job for each bundle, which counts as its transfer.
+pub(super) struct Coalesced {
+    /// The jobs, each of which counts as a transfer.
     pub jobs: Arc<Jobs>,
-    /// The transfers of all bundles, with their words, bundle after bundle.
+    /// The transfers of all jobs, with their words, job after job.
     members: Vec<(u32, u32)>,
-    /// The end of each bundle's members.
+    /// The end of each job's members.
     end: Vec<u32>,
 }
 
-impl Bundles {
-    /// Returns the bundles of whole transfers, or `None` if there are less than `many`, if few are multicasts, or if
-    /// there are not much fewer bundles. Colouring fits many transfers to one receiver each better than few.
-    pub fn of(jobs: &Jobs, machine: &Machine, many: usize) -> Option<Bundles> {
+impl Coalesced {
+    /// Coalesces whole transfers. Returns `None` if there are less than `many`, if few are multicasts, or if there would
+    /// not be much fewer jobs. Colouring fits many transfers to one receiver each better than few.
+    pub fn of(jobs: &Jobs, machine: &Machine, many: usize) -> Option<Coalesced> {
         if jobs.list.len() < many || jobs.have_few_multicasts() {
             return None;
         }
@@ -47,8 +47,8 @@ impl Bundles {
         };
         let mut keys: Vec<(u32, u64, usize)> = (0..jobs.list.len()).map(key).collect();
         keys.sort_unstable();
-        // The bundle of each job begins at its first member.
-        let mut bundles: Vec<Vec<u32>> = vec![];
+        // The members of each coalesced job, the first one first.
+        let mut all: Vec<Vec<u32>> = vec![];
         let mut cycles_of_last = 0;
         for &(_, _, k) in &keys {
             let words = jobs.list[k].words;
@@ -57,42 +57,42 @@ impl Bundles {
                 let alike = jobs.from[first] == jobs.from[k] && jobs.receivers(first) == jobs.receivers(k);
                 alike && is_whole(words) && is_whole(jobs.list[first].words) && cycles_of_last + taken(words) <= most
             };
-            match bundles.last_mut().filter(joins) {
+            match all.last_mut().filter(joins) {
                 Some(last) => {
                     last.push(k as u32);
                     cycles_of_last += taken(words);
                 }
                 None => {
-                    bundles.push(vec![k as u32]);
+                    all.push(vec![k as u32]);
                     cycles_of_last = taken(words);
                 }
             }
         }
-        if 2 * bundles.len() > jobs.list.len() {
+        if 2 * all.len() > jobs.list.len() {
             return None;
         }
-        bundles.sort_unstable();
-        let receivers = bundles.iter().map(|b| jobs.receivers(b[0] as usize).len()).sum();
-        let mut bundled = Jobs::with_capacity(bundles.len(), receivers);
-        let (mut members, mut end) = (Vec::with_capacity(jobs.list.len()), Vec::with_capacity(bundles.len()));
-        for (n, bundle) in bundles.iter().enumerate() {
-            let words = bundle.iter().map(|&k| jobs.list[k as usize].words).sum();
-            let first = bundle[0] as usize;
-            bundled.add(n as u32, 0..words, jobs.from[first], jobs.receivers(first).iter().copied());
-            members.extend(bundle.iter().map(|&k| (jobs.list[k as usize].transfer, jobs.list[k as usize].words)));
+        all.sort_unstable();
+        let receivers = all.iter().map(|own| jobs.receivers(own[0] as usize).len()).sum();
+        let mut coalesced = Jobs::with_capacity(all.len(), receivers);
+        let (mut members, mut end) = (Vec::with_capacity(jobs.list.len()), Vec::with_capacity(all.len()));
+        for (n, own) in all.iter().enumerate() {
+            let words = own.iter().map(|&k| jobs.list[k as usize].words).sum();
+            let first = own[0] as usize;
+            coalesced.add(n as u32, 0..words, jobs.from[first], jobs.receivers(first).iter().copied());
+            members.extend(own.iter().map(|&k| (jobs.list[k as usize].transfer, jobs.list[k as usize].words)));
             end.push(members.len() as u32);
         }
-        Some(Bundles { jobs: Arc::new(bundled), members, end })
+        Some(Coalesced { jobs: Arc::new(coalesced), members, end })
     }
 
-    /// Adds the slices of transfers of a schedule of bundles. Returns `false`, and adds nothing, if they would take
-    /// longer than the slices of bundles, because one was cut in the middle of a cycle.
+    /// Adds the slices of transfers of a schedule of coalesced jobs. Returns `false`, and adds nothing, if they would
+    /// take longer than those of the jobs, because a job was cut in the middle of a cycle.
     pub fn write(&self, found: &Found, machine: &Machine, result: &mut PhaseSchedule) -> bool {
-        let mut bundled = PhaseSchedule::default();
-        super::write(&self.jobs, found, machine, &mut bundled);
+        let mut of_jobs = PhaseSchedule::default();
+        super::write(&self.jobs, found, machine, &mut of_jobs);
         let (slices, served) = (result.slices.len(), result.served.len());
-        result.served.extend(&bundled.served);
-        for slice in bundled.slices {
+        result.served.extend(&of_jobs.served);
+        for slice in of_jobs.slices {
             let to = match slice.to {
                 Served::Some { first, count } => Served::Some { first: first + served as u32, count },
                 Served::All => Served::All,

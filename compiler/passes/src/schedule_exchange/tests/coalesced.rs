@@ -1,10 +1,10 @@
-//! Bundles come apart to valid schedules of their transfers.
+//! Coalesced jobs come apart to valid schedules of their transfers.
 
 use super::*;
 
 proptest! {
     #[test]
-    fn bundled_transfers_are_valid(
+    fn coalesced_transfers_are_valid(
         list in proptest::collection::vec(
             (0u32..12, proptest::collection::btree_set(0u32..12, 1..5), 1u32..7, 1usize..60),
             1..16,
@@ -18,22 +18,22 @@ proptest! {
         let phase = phase(sends.filter(|(_, to, _)| !to.is_empty()));
         let mut machine = machine(1, 12);
         machine.exchange.pair_bytes_per_cycle = pair_bytes;
-        let schedule = schedule_bundled(&phase, &machine, 1).unwrap();
+        let schedule = schedule_coalesced(&phase, &machine, 1).unwrap();
         check(&phase, &machine, &schedule).unwrap();
         replay(&phase, &machine, &schedule);
     }
 }
 
 #[test]
-fn bundles_are_as_short_as_their_transfers() {
+fn coalesced_jobs_are_as_short_as_their_transfers() {
     // Eight senders send two words to each of the same three receivers, thirty times.
     let machine = machine(1, 16);
     let sends = (0..30).flat_map(|_| (0..8).map(|k| (k, vec![8, 9, 10 + k % 6], 2)));
     let phase = phase(sends);
     let jobs = &Jobs::of(&phase, &machine, |_| true)[0];
-    let bundles = Bundles::of(jobs, &machine, 1).unwrap();
-    assert!(bundles.jobs.list.len() <= 8 * 3, "{}", bundles.jobs.list.len());
-    let schedule = schedule_bundled(&phase, &machine, 1).unwrap();
+    let coalesced = Coalesced::of(jobs, &machine, 1).unwrap();
+    assert!(coalesced.jobs.list.len() <= 8 * 3, "{}", coalesced.jobs.list.len());
+    let schedule = schedule_coalesced(&phase, &machine, 1).unwrap();
     check(&phase, &machine, &schedule).unwrap();
     assert!(achieved_over_bound(&phase, &schedule, &machine) <= 1.1);
 }
