@@ -59,7 +59,7 @@ use crate::pass::{Pass, Verdict};
 use crate::replica_traffic::{PairLists, ReplicaTraffic};
 use crate::{Part, PassContext};
 use coalesced::Coalesced;
-use effort::{FEW_PIECES, GAIN_OF_PAIRS, GOOD, GOOD_AT_SCALE, MANY, PAIRS_AT_SCALE};
+use effort::{COALESCED, FEW_PIECES, GAIN_OF_PAIRS, GOOD, GOOD_AT_SCALE, MANY, PAIRS_AT_SCALE};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::{Planned, Scheduled};
@@ -157,7 +157,7 @@ fn keep(
 
 /// Returns the schedule of one phase, or `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
-    schedule_coalesced(phase, machine, MANY)
+    schedule_coalesced(phase, machine, COALESCED)
 }
 
 /// As [`schedule`]; `many` transfers or more are coalesced.
