@@ -160,7 +160,7 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     schedule_coalesced(phase, machine, COALESCED)
 }
 
-/// As [`schedule`]; `many` transfers or more are coalesced.
+/// As [`schedule`]; transfers with `many` receivers or more are coalesced.
 fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);

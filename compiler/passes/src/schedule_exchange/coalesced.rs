@@ -29,10 +29,10 @@ pub(super) struct Coalesced {
 }
 
 impl Coalesced {
-    /// Coalesces whole transfers. Returns `None` if there are less than `many`, if few are multicasts, or if there
-    /// would not be much fewer jobs. Colouring fits many transfers to one receiver each better than few.
+    /// Coalesces whole transfers. Returns `None` if they have less than `many` receivers, if few are multicasts, or if
+    /// there would not be much fewer jobs. Colouring fits many transfers to one receiver each better than few.
     pub fn of(jobs: &Jobs, machine: &Machine, many: usize) -> Option<Coalesced> {
-        if jobs.list.len() < many || jobs.have_few_multicasts() {
+        if jobs.to.len() < many || jobs.have_few_multicasts() {
             return None;
         }
         let most = Ports::new(jobs, machine).bound() / SHORT;

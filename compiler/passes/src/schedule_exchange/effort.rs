@@ -4,9 +4,9 @@
 pub(super) const GOOD: f64 = 1.02;
 /// The number of receivers on one processor from which on each method is tried once.
 pub(super) const MANY: usize = 1 << 16;
-/// The number of transfers from which on those with the same ports are one job. The exchange may take a tenth longer
-/// for it, so that the greedy comes to its end in seconds.
-pub(super) const COALESCED: usize = 1 << 19;
+/// The number of receivers on one processor from which on transfers with the same ports are one job. The exchange may
+/// take a tenth longer for it, so that the greedy comes to its end in seconds.
+pub(super) const COALESCED: usize = 1 << 20;
 /// The number of pieces for each job that are tried before the greedy.
 pub(super) const FEW_PIECES: usize = 8;
 /// The factor over the bound up to which the greedy, which takes longest, is then not tried.
