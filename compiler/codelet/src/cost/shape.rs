@@ -116,15 +116,7 @@ fn size_beside(codelet: &Codelet, before: &StmtBlock, numbers: &Numbers<'_>) -> 
 
 /// As [`operations`], without those of numbers.
 fn operations_beside(codelet: &Codelet, e: ExprId, numbers: &Numbers<'_>) -> u64 {
-    match &codelet.exprs[e].kind {
-        _ if numbers.has(e) => 0,
-        ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
-        kind => {
-            let operands = kind.operands();
-            let own = u64::from(!operands.is_empty());
-            operands.iter().fold(own, |n, &x| n.saturating_add(operations_beside(codelet, x, numbers)))
-        }
-    }
+    operations_but(codelet, e, &|e| numbers.has(e))
 }
 
 /// Returns whether both arms of an `if` only set scalars to cheap values without effects.
@@ -187,12 +179,18 @@ fn literal_trips(codelet: &Codelet, lo: ExprId, hi: ExprId, step: i64) -> Option
 
 /// Returns the operations of an expression, without those of indices.
 pub(super) fn operations(codelet: &Codelet, e: ExprId) -> u64 {
+    operations_but(codelet, e, &|_| false)
+}
+
+/// As [`operations`], without those of expressions that cost nothing.
+fn operations_but(codelet: &Codelet, e: ExprId, is_free: &dyn Fn(ExprId) -> bool) -> u64 {
     match &codelet.exprs[e].kind {
+        _ if is_free(e) => 0,
         ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
         kind => {
             let operands = kind.operands();
             let own = u64::from(!operands.is_empty());
-            operands.iter().fold(own, |n, &x| n.saturating_add(operations(codelet, x)))
+            operands.iter().fold(own, |n, &x| n.saturating_add(operations_but(codelet, x, is_free)))
         }
     }
 }
