@@ -6,6 +6,9 @@ use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPl
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 use smallvec::SmallVec;
 
+/// In a phase of fewer transfers, each one that is served whole states its cycle.
+const FEW_TRANSFERS: usize = 64;
+
 /// Converts the tables of one step to rows: cycles, buffers, landings by family and field, then transfers and copies in
 /// the order in which they move. `landings` is by family and field, and empty for a copy.
 pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> RowRuns {
@@ -85,35 +88,58 @@ fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut RowRuns
 
 fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut RowRuns) {
     rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
-    let mut slices = schedule.map_or(&[][..], |s| &s.slices);
-    let mut cut = vec![];
+    let starts = schedule.map(|s| starts(phase, s));
     let grouped: Vec<Vec<Receivers>> = phase.groups.iter().map(|places| groups(places)).collect();
-    for (k, transfer) in (0..).zip(&phase.transfers) {
-        let (own, rest) = slices.split_at(slices.iter().take_while(|p| p.transfer == k).count());
-        slices = rest;
-        let start = match own {
-            [TransferSlice { first: 0, words, to: Served::All, start, paired, .. }] if *words == transfer.words => {
-                Some((*start, *paired))
-            }
-            _ => {
-                cut.extend_from_slice(own);
-                None
-            }
-        };
+    for (k, transfer) in phase.transfers.iter().enumerate() {
+        let start = starts.as_ref().and_then(|s| s[k]);
         let to = match transfer.to {
             To::One(first) => SmallVec::from_buf([Receivers::one(first)]),
             To::Group { group, offset } => behind(&grouped[group as usize], offset),
         };
         rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
     }
-    for slice in cut {
-        let to = match (slice.to, schedule) {
-            (Served::Some { first, count }, Some(s)) => ranges(&s.served[first as usize..(first + count) as usize]),
-            _ => vec![],
-        };
-        rows.push(Row::Slice { phase: when, slice, to });
+    if let (Some(schedule), Some(starts)) = (schedule, &starts) {
+        slice_rows(when, schedule, starts, rows);
     }
     rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
+}
+
+/// Returns for each transfer the cycle and the rate that its own row states; `None` if its slices have rows.
+///
+/// Rows of transfers stay like one another if they all state a cycle at one rate, or none does. Of few transfers, each
+/// that is served whole states its own.
+fn starts(phase: &Phase, schedule: &PhaseSchedule) -> Vec<Option<(u32, bool)>> {
+    let mut starts = vec![None; phase.transfers.len()];
+    for slices in schedule.slices.chunk_by(|a, b| a.transfer == b.transfer) {
+        let transfer = slices[0].transfer as usize;
+        if let [TransferSlice { first: 0, words, to: Served::All, start, paired, .. }] = slices
+            && *words == phase.transfers[transfer].words
+        {
+            starts[transfer] = Some((*start, *paired));
+        }
+    }
+    let rate = |start: &Option<(u32, bool)>| start.map(|s| s.1);
+    let is_uniform = starts.iter().all(|s| s.is_some() && rate(s) == rate(&starts[0]));
+    if !is_uniform && starts.len() >= FEW_TRANSFERS {
+        starts.fill(None);
+    }
+    starts
+}
+
+/// Adds the slices that no transfer states, those of one form after the other.
+fn slice_rows(when: When, schedule: &PhaseSchedule, starts: &[Option<(u32, bool)>], rows: &mut RowRuns) {
+    let to = |slice: &TransferSlice| match slice.to {
+        Served::Some { first, count } => ranges(&schedule.served[first as usize..(first + count) as usize]),
+        Served::All => vec![],
+    };
+    let own = schedule.slices.iter().filter(|s| starts[s.transfer as usize].is_none());
+    let receivers = |s: &TransferSlice| match s.to {
+        Served::Some { count, .. } => count,
+        Served::All => 0,
+    };
+    let mut slices: Vec<_> = own.map(|s| ((s.paired, to(s).len(), receivers(s), s.first > 0), s)).collect();
+    slices.sort_by_key(|(form, _)| *form);
+    rows.extend(slices.into_iter().map(|(_, &slice)| Row::Slice { phase: when, slice, to: to(&slice) }));
 }
 
 /// Returns ascending numbers as ranges (first, count).

@@ -45,7 +45,9 @@ impl Choices {
         let mut schedule = PhaseSchedule::default();
         let before = self.copies(buffers);
         let mut transfers = vec![];
-        for t in 0..self.below(40) {
+        // Phases of many transfers have other rows.
+        let most = [40, 200][self.below(2) as usize];
+        for t in 0..self.below(most) {
             let (from, words, first) = (self.loc(buffers, None), 2 + self.below(3), self.below(6));
             let to: Vec<Loc> = (first..first + 1 + self.below(4)).map(|tile| self.loc(buffers, Some(tile))).collect();
             transfers.push(Transfer { from, to: grouping.to(&to), words });
@@ -61,9 +63,10 @@ impl Choices {
                 0 => schedule.slices.push(slice(0, words, self.below(50), Served::All)),
                 1 => {
                     let served = Served::Some { first: schedule.served.len() as u32, count: 1 };
-                    schedule.served.push(0);
-                    schedule.slices.push(slice(0, 1, self.below(50), served));
-                    schedule.slices.push(slice(1, words - 1, self.below(50), Served::All));
+                    schedule.served.push(self.below(3));
+                    let start = self.below(50);
+                    schedule.slices.push(slice(0, 1, start, served));
+                    schedule.slices.push(slice(1, words - 1, start + 1 + self.below(50), Served::All));
                 }
                 _ => {}
             }

@@ -237,7 +237,7 @@ impl Reader<'_> {
         // Tables are large and stay: they keep no room for more.
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
             let schedule = Arc::make_mut(schedule);
-            schedule.slices.sort_by_key(|p| p.transfer);
+            in_order(schedule);
             schedule.slices.shrink_to_fit();
             schedule.served.shrink_to_fit();
         }
@@ -255,4 +255,22 @@ impl Reader<'_> {
         self.tables.schedule = self.scheduled.then_some(self.schedule);
         Ok(self.tables)
     }
+}
+
+/// Sorts slices, which have rows in any order, and their receivers by transfer and time.
+fn in_order(schedule: &mut PhaseSchedule) {
+    let order = |s: &TransferSlice| (s.transfer, s.start);
+    if schedule.slices.is_sorted_by_key(order) {
+        return;
+    }
+    schedule.slices.sort_by_key(order);
+    let mut served = Vec::with_capacity(schedule.served.len());
+    for slice in &mut schedule.slices {
+        if let Served::Some { first, count } = &mut slice.to {
+            let old = *first as usize;
+            *first = served.len() as u32;
+            served.extend_from_slice(&schedule.served[old..old + *count as usize]);
+        }
+    }
+    schedule.served = served;
 }
