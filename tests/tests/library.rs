@@ -1,5 +1,6 @@
 //! What the library costs on a machine, in modelled cycles and memory.
 
+use girder_engine::Mode;
 use girder_tests::Program;
 
 /// Returns the cycles of `main`, with these declarations, on a machine.
@@ -26,6 +27,26 @@ fn large_tables_fit_and_do_not_move() {
         let text = table(rows, columns);
         let taken = cycles(target, &text, "y <- gather(x, index); update(x, index, y); scatter_add(x, index, y);");
         assert!(taken <= 9_000 + 2 * 15_000, "{rows} x {columns}: {taken}");
+    }
+}
+
+#[test]
+fn many_indices_are_sorted_before_rows_are_added() {
+    let cases =
+        [(8192, 128, 8192, 70_000), (50_257, 64, 1024, 24_000), (64, 64, 1024, 22_000), (300, 4, 20_000, 160_000)];
+    for (rows, columns, many, bar) in cases {
+        let program = Program::text(format!(
+            "use random;
+            param x: f32[{rows}, {columns}] = 0;
+            program main() {{
+                let index = i32(random.uniform([{many}], seed: 3) * {rows}.0);
+                scatter_add(x, index, random.uniform([{many}, {columns}], seed: 4));
+            }}"
+        ));
+        let profile = program.target("gc200").profile(Mode::Fast, 1);
+        let of_steps = profile.steps.iter().filter(|step| step.name.starts_with("main.scatter_add"));
+        let taken: u64 = of_steps.map(|step| step.total.cycles()).sum();
+        assert!(taken <= bar, "{rows} x {columns}, {many} indices: {taken}");
     }
 }
 

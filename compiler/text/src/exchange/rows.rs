@@ -23,9 +23,10 @@
 //! of a range. `buffer(k)[b]` is byte b of buffer k, whose tile is known. A sender that is one of several receivers
 //! sends to the others. `wide` marks a transfer at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may
 //! be left out where they are 0, 0, 1 and [0, 0], and `strides` where it is empty. Without a schedule there are no rows
-//! `cycles`, `links` and `piece`, and `before:` and `after:` have no cycle. With a schedule, transfers to other processors
-//! have no cycle, and neither have those whose slices are rows `piece`: transfers that move in pieces, and in a phase of
-//! many transfers that do not all move whole and at one rate, all of them. The order of these rows does not matter.
+//! `cycles`, `links` and `piece`, and `before:` and `after:` have no cycle. With a schedule, transfers to other
+//! processors have no cycle, and neither have those whose slices are rows `piece`: transfers that move in pieces, and
+//! in a phase of many transfers that do not all move whole and at one rate, all of them. The order of these rows does
+//! not matter.
 //!
 //! # Note: Families of rows
 //! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for one
