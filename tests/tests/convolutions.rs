@@ -195,6 +195,35 @@ fn a_layer_of_a_network_is_fast() {
     }
 }
 
+/// Lengths with few divisors, of few images and channels, once had no cut but that into one vertex.
+#[test]
+fn a_single_image_of_any_size_has_many_tiles() {
+    for (size, most) in [(35, 6_000), (47, 7_000), (149, 9_000), (150, 9_000)] {
+        let text = format!(
+            "use nn; param k: f32[3, 3, 3, 16]; var x: f32[1, {size}, {size}, 3];
+            program main() {{ print(nn.conv(x, k, pad: 1)[0, 0, 0, 0]); }}"
+        );
+        let taken = Program::text(&text).target("gc200").estimate("main").cycles;
+        assert!(taken <= most, "{size}: {taken}");
+    }
+    let text = "use nn; param k: f32[9, 1, 16]; var x: f32[1, 22050, 1];
+        program main() { print(nn.conv(x, k, pad: 4)[0, 0, 0]); }";
+    let taken = Program::text(text).target("gc200").estimate("main").cycles;
+    assert!(taken <= 7_000, "{taken}");
+}
+
+/// Each index of the derivative by the kernel once took steps for each part of the view through which it arrives.
+#[test]
+fn a_derivative_may_arrive_through_a_view() {
+    let text = "use nn; param k: f32[3, 3, 1, 16] = 0.1; var x: f32[10, 28, 28, 1] = 0.5;
+        program main() {
+            let y = nn.conv(x, k, pad: 1);
+            let p = y.reshape([10, 7, 4, 7, 4, 16]).permute([0, 1, 3, 2, 4, 5]).reshape([10, 49, 256]);
+            print(grad(sum(tanh(p)), wrt: k)[0, 0, 0, 0]);
+        }";
+    assert!(Program::text(text).target("gc200").stage(Stage::Graph).is_ok());
+}
+
 /// The table of docs/networks.md: the cycles of each convolution of ResNet-50, and its share of the peak. The mean
 /// share must not fall below 30 %, nor any below 8 %.
 #[test]

@@ -153,6 +153,30 @@ fn codelets_that_do_not_fit_one_tile_are_spread() {
 }
 
 /// Compares the placements of an example. Returns the violations.
+/// What lives together fits; what its vertices would concentrate on few tiles is spread.
+#[test]
+fn programs_that_fill_much_of_a_machine_fit() {
+    let product = |n: u32| {
+        format!(
+            "var a: f32[{n}, {n}] = 1; var b: f32[{n}, {n}]; var c: f32[{n}, {n}];
+            program main() {{ c <- a @ b; print(c[0, 0]); }}"
+        )
+    };
+    let update = "var a: f32[1000, 8] = 1; var i: i32[100000]; var v: f32[100000, 8];
+        program main() { update(a, i, v); print(sum(a)); }";
+    let cases = [
+        (product(3500), "gc200"),
+        (product(160), "small"),
+        (product(140), "small-2"),
+        (product(200), "small-8"),
+        (update.into(), "gc200"),
+    ];
+    for (text, target) in cases {
+        let stage = Program::text(&text).target(target).stage(Stage::Allocated);
+        assert!(stage.is_ok(), "{target}: {text}\n{}", stage.err().expect("an error"));
+    }
+}
+
 fn example((name, arguments, shorter): Example) -> Vec<String> {
     let path = format!("examples/{name}.gir");
     let text = shorter.iter().fold(files::text(&path), |text, (long, short)| {

@@ -43,6 +43,8 @@ pub struct Console {
     sinks: Vec<Sink>,
     plots: Vec<Plot>,
     progress: Progress,
+    /// Why something that the program printed is lost.
+    unprinted: Option<Stop>,
 }
 
 impl Console {
@@ -62,6 +64,7 @@ impl Console {
             sinks: vec![],
             plots: plots.iter().map(|text| plot(text, graph, report)).collect::<Result<_, _>>()?,
             progress: Progress::new(),
+            unprinted: None,
         };
         for text in inputs {
             let (name, file) = pair(report, "--in", text)?;
@@ -135,7 +138,8 @@ impl Console {
             shape.extend(&s.shape);
             write_array(&sink.path, &Array { ty: s.ty, shape, bytes: sink.bytes.into() }, report)?;
         }
-        self.plots.drain(..).try_for_each(|plot| plot.finish(report))
+        self.plots.drain(..).try_for_each(|plot| plot.finish(report))?;
+        self.unprinted.map_or(Ok(()), Err)
     }
 }
 
@@ -186,9 +190,12 @@ impl Host for Console {
     }
 
     fn print_text(&mut self, text: &str) {
+        // The run goes on, so that its files are written.
+        let unprinted = &mut self.unprinted;
         self.progress.aside(|| {
-            // The run goes on if nobody reads what it prints.
-            let _ = print(&format!("{text}\n"));
+            if let Err(stop) = print(&format!("{text}\n")) {
+                unprinted.get_or_insert(stop);
+            }
         });
     }
 

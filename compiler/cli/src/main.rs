@@ -76,6 +76,11 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(report::Stop::Output(kind)) => {
+            let message = format!("cannot write to standard output: {kind}");
+            report.error("driver::cannot_write", message, "send it to a file on a disk that has room");
+            ExitCode::from(1)
+        }
         Err(report::Stop::User) => ExitCode::from(1),
         Err(report::Stop::Usage) => ExitCode::from(2),
     }

@@ -22,6 +22,8 @@ pub enum Stop {
     User,
     /// A wrong command line, which has been reported.
     Usage,
+    /// Standard output cannot be written, which has not been reported.
+    Output(std::io::ErrorKind),
 }
 
 /// The result of a subcommand.
@@ -115,6 +117,6 @@ pub fn print(text: &str) -> Done {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(_) => Err(Stop::User),
+        Err(e) => Err(Stop::Output(e.kind())),
     }
 }

@@ -88,6 +88,7 @@ impl Run {
             once(report, flag, texts)?;
         }
         self.timeline.iter().try_for_each(|file| timeline::checked(file, report))?;
+        self.written_once(report)?;
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         let cancel = input.compilation.options.session.cancel.clone();
         // `set_handler` fails only if a handler is set already, and this is the only one.
@@ -122,6 +123,26 @@ impl Run {
         }
         let stage = input.lower(start, report)?;
         run.after(&mut input, stage, mode, report)
+    }
+
+    /// Checks that no two options write the same file.
+    fn written_once(&self, report: &Report) -> Done {
+        let of = |flag: &'static str, texts: &[String]| {
+            let files = texts.iter().filter_map(|text| text.split_once('='));
+            files.map(|(_, file)| (PathBuf::from(file), flag)).collect::<Vec<_>>()
+        };
+        let mut files = of("--out", &self.outputs);
+        files.extend(of("--plot", &self.plots));
+        files.extend(of("--get", &self.get));
+        files.extend(self.save.iter().map(|file| (file.clone(), "--save")));
+        files.extend(self.timeline.iter().map(|file| (file.clone(), "--timeline")));
+        for (k, (file, flag)) in files.iter().enumerate() {
+            if let Some((_, other)) = files[..k].iter().find(|earlier| earlier.0 == *file) {
+                let message = format!("`{other}` and `{flag}` both write {}", file.display());
+                return Err(report.usage(message, "name a file for each"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether the time of the run is modelled.

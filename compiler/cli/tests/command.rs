@@ -80,6 +80,23 @@ fn explanations_show_commands_that_fail_and_commands_that_work() {
     }
 }
 
+/// Linux has a file that is always full.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_printed_is_an_error() {
+    let directory = TestDirectory::new();
+    directory.write("good.gir", "program main() { print(1); }\n");
+    for words in [&["run", "good.gir"][..], &["check", "good.gir", "--stats"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a full file");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_girder"));
+        let done =
+            command.args(words).current_dir(directory.path("")).stdout(full).output().expect("the command starts");
+        let errors = String::from_utf8(done.stderr).expect("UTF-8");
+        assert_eq!(done.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("driver::cannot_write"), "{errors}");
+    }
+}
+
 #[test]
 fn exit_codes_tell_whose_fault_it_is() {
     let directory = TestDirectory::new();
@@ -104,6 +121,7 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder check good.gir --arg x=1 --arg x=2", 2, "twice"),
         ("girder run good.gir --set x=a.npy --set x=b.npy", 2, "twice"),
         ("girder run good.gir --in s=a.npy --in s=b.npy", 2, "twice"),
+        ("girder run good.gir --get x=a.npy --timeline a.npy", 2, "`--get` and `--timeline` both write a.npy"),
         ("girder check good.gir --limit nesting=100000", 2, "at most 400"),
         ("girder check good.gir --limit nesting=8", 0, ""),
         ("girder check", 2, "required"),

@@ -60,6 +60,8 @@ pub struct Cost {
     /// Upper bounds of the counters, where the text determines them.
     bounds: Vec<Option<Quantity>>,
     wants: Vec<Want>,
+    /// Bundles that hardware loops over local arrays issue again: they are code once.
+    repeated: u64,
     is_multi: bool,
     period: u32,
     names: Names,
@@ -128,6 +130,7 @@ impl Cost {
             points: Points::default(),
             bounds: vec![],
             wants: vec![],
+            repeated: 0,
             is_multi: codelet.multi,
             period: costs.period,
             names,
@@ -143,6 +146,7 @@ impl Cost {
         costs: &TileCosts,
     ) {
         let mut found: Vec<(Bundles, Count)> = vec![];
+        self.repeated = walk.repeated;
         let mut regions: Vec<(RegionId, u64)> = demand.instructions.iter().map(|(&r, &n)| (r, n)).collect();
         regions.sort_unstable();
         for (region, n) in regions {
@@ -321,7 +325,7 @@ impl Cost {
     pub fn code_bundles(&self) -> Option<u64> {
         let granted = MemFacts::granting(&self.wants);
         let all = self.terms.iter().fold(0, |sum: u64, t| sum.saturating_add(self.bundles_of(t.bundles, &granted)));
-        self.stated.is_none().then_some(all)
+        self.stated.is_none().then_some(all.saturating_sub(self.repeated))
     }
 
     /// Returns the placement of fields in memory that would make the codelet faster.

@@ -6,6 +6,8 @@ mod names;
 mod arguments;
 mod sizes;
 
+pub use arguments::generic_types;
+
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
 use crate::families::{Families, Instance, Loops};
@@ -166,6 +168,9 @@ impl<'a> Elaborator<'a> {
         let (module, item) = self.find_codelet(&v.codelet)?;
         let header = self.header(module, item)?;
         let slots = self.vertex_arguments(v, &header)?;
+        let explicit = v.generics.iter().map(|&g| self.generic_arg(g)).collect::<Result<Vec<_>>>()?;
+        let tensors = slots.iter().map(|(value, _)| if let Value::Tensor(t) = value { Some(t.ty) } else { None });
+        let known = generic_types(&header, &explicit, tensors);
         let mut types = Vec::new();
         let mut views = Vec::new();
         let mut constants = Vec::new();
@@ -175,11 +180,10 @@ impl<'a> Elaborator<'a> {
                 constants.push((id, value, span));
                 continue;
             }
-            let t = self.vertex_view(field, value, span)?;
+            let t = self.vertex_view(field, &known, value, span)?;
             types.push((id, t.ty));
             views.push(t.view);
         }
-        let explicit = v.generics.iter().map(|&g| self.generic_arg(g)).collect::<Result<Vec<_>>>()?;
         let args = self.with_scope(|_, d| girder_typing::infer_args(&header, &explicit, &types, v.span, d))?;
         let spec = self.specialised(module, item, &args, v.span)?;
         let mut consts = Vec::new();

@@ -39,6 +39,7 @@ mod finish;
 mod given;
 mod homes;
 mod linear;
+mod moments;
 mod executions;
 mod owners;
 mod regions;

@@ -10,7 +10,7 @@ const SLOPES: &str = "
 fn slopes(logits: f32[m, n], class: i32[m]) {
     let none = logits.flatten()[0..0];
     let r = class_loss.class_loss(logits, class, none, (), 0.0, 0, 2);
-    return class_loss.class_slopes(logits, class, none, r.kept, f32(1.0), r.scale, 0, 0);
+    return class_loss.class_slopes(logits, class, none, r.kept, f32(1.0), r.scale, (), 0.0, 0);
 }
 ";
 

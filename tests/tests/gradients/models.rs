@@ -212,6 +212,18 @@ pub const MODELS: &[(&str, &str)] = &[
          let g = grad(nn.cross_entropy(z, c, smoothing: 0.2) * 2.0 + sum(y * y), wrt: x); return sum(g * g * x);",
     ),
     (
+        "slopes_by_weights",
+        "let c = i32([0, 2, 1, 2]); let p = exp(x[1] * x[0]); let g = grad(nn.cross_entropy(x, c, weights: p, \
+         ignore: 1, smoothing: 0.1), wrt: (x: x, p: p)); return sum(g.x * g.x * x) + sum(g.p * g.p * x[0]);",
+    ),
+    (
+        "weight_slopes",
+        "let c = i32([0, 2, 1, 2]); let p = exp(x[1] * x[0]); \
+         let g = grad(nn.nll(x * x, c, weights: p), wrt: (x: x, p: p)); \
+         let h = grad(nn.nll(x, c, weights: p, reduction: \"sum\"), wrt: x); \
+         return sum(g.x * h) + sum(g.p * g.p * x[0]);",
+    ),
+    (
         "slopes",
         "let (a, b) = (w[0, .., 0], w[1, .., 0]); let y = nn.layer_norm(x * x, a * a, b, eps: 0.1); \
          let g = grad(sum(y * y * y), wrt: (x: x, a: a, b: b)); \

@@ -110,6 +110,8 @@ pub(super) struct BodyWalk<'c> {
     pub effects: Vec<(RegionId, Effect)>,
     /// Instructions of a region beyond values and effects.
     pub extra: Vec<(RegionId, u64)>,
+    /// Those of `extra` that are issued again by a hardware loop.
+    pub repeated: u64,
     pub loops: Vec<Loop>,
     pub open: Vec<Open>,
     pub products: Vec<Product>,
@@ -170,6 +172,7 @@ impl<'c> BodyWalk<'c> {
             graph,
             effects: vec![],
             extra: vec![],
+            repeated: 0,
             loops: vec![],
             open: vec![],
             products: vec![],
@@ -318,7 +321,9 @@ impl<'c> BodyWalk<'c> {
         self.effect(Effect::Use(v));
         // Whole vectors, one store each, in a hardware loop without overhead.
         let bytes = count as u64 * u64::from(self.codelet.locals[local].ty.bytes());
-        self.extra(2 + bytes.div_ceil(8));
+        let stores = bytes.div_ceil(8);
+        self.extra(2 + stores);
+        self.repeated += stores.saturating_sub(1);
         self.barrier(&FxHashSet::from_iter([Storage::Local(local)]));
         Ok(())
     }

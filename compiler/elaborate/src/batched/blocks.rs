@@ -11,6 +11,7 @@ use super::{Batch, Ints, Stop, point_count};
 use crate::elaborator::Elaborator;
 use crate::families::{Families, Loops, VertexBlock};
 use crate::value::Value;
+use crate::vertices::generic_types;
 use girder_ir::codelet::Dir;
 use girder_ir::family::Const;
 use girder_ir::ids::FieldId;
@@ -61,6 +62,12 @@ impl<'a> Elaborator<'a> {
     /// Makes the codelet and the constants of a statement, and checks its sizes.
     fn vertex_block(&mut self, s: Statement<'a>) -> Result<VertexBlock> {
         let (mut types, mut like, mut shifts, mut constants) = (vec![], vec![], vec![], vec![]);
+        let tensors = s.fields.iter().map(|(batch, _)| match batch {
+            Batch::View { like, .. } => Some(like.ty),
+            Batch::Uniform(Value::Tensor(t)) => Some(t.ty),
+            _ => None,
+        });
+        let known = generic_types(&s.header, &s.generics, tensors);
         for (k, (field, (batch, span))) in s.header.fields.iter().zip(s.fields).enumerate() {
             let id = FieldId::from_u32(k as u32);
             if field.dir == Dir::Const {
@@ -69,7 +76,7 @@ impl<'a> Elaborator<'a> {
             }
             let (tensor, shift) = match batch {
                 Batch::View { like, shift } => (like, shift),
-                Batch::Uniform(value) => (self.vertex_view(field, value, span)?, Ints::constant(0)),
+                Batch::Uniform(value) => (self.vertex_view(field, &known, value, span)?, Ints::constant(0)),
                 _ => return Err(Failed),
             };
             types.push((id, tensor.ty));

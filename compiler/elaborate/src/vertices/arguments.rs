@@ -9,7 +9,7 @@ use girder_ir::codelet::{Dir, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Result, Span, closest};
 use girder_syntax::ast;
-use girder_typing::Header;
+use girder_typing::{Header, HeaderType};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
@@ -77,10 +77,12 @@ impl Elaborator<'_> {
         Ok((value, span))
     }
 
-    /// Returns the view of a field's argument; a number becomes a constant.
+    /// Returns the view of a field's argument; a number becomes a constant of the field's type. `types` are those of
+    /// the generics, as far as they are known without numbers.
     pub fn vertex_view(
         &mut self,
         field: &girder_typing::HeaderField,
+        types: &[Option<ElemType>],
         value: Value,
         span: Span,
     ) -> Result<crate::value::Tensor> {
@@ -89,12 +91,15 @@ impl Elaborator<'_> {
             ref number @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))
                 if field.dir == Dir::In && field.rank == 0 =>
             {
-                let ty = match (field.ty, number) {
-                    (girder_typing::HeaderType::Elem(t), _) => t,
-                    (_, Value::Float(_)) => girder_ir::types::ElemType::F32,
-                    (_, Value::Bool(_)) => girder_ir::types::ElemType::Bool,
-                    (_, _) => girder_ir::types::ElemType::I32,
+                let known = match field.ty {
+                    HeaderType::Elem(ty) => Some(ty),
+                    HeaderType::Generic(g) => types.get(g).copied().flatten(),
                 };
+                let ty = known.unwrap_or(match number {
+                    Value::Float(_) => ElemType::F32,
+                    Value::Bool(_) => ElemType::Bool,
+                    _ => ElemType::I32,
+                });
                 let s = self.scalar(number, ty, span)?;
                 self.constant(s, span)?
             }
@@ -152,4 +157,25 @@ impl Elaborator<'_> {
             other => Err(self.expected("a type, an integer or a function", &other, span)),
         }
     }
+}
+
+/// Returns the types of a codelet's generics that are written out, or that the tensors among the arguments have;
+/// `tensors` are their types, by field.
+pub fn generic_types(
+    header: &Header,
+    explicit: &[GenericArg],
+    tensors: impl Iterator<Item = Option<ElemType>>,
+) -> Vec<Option<ElemType>> {
+    let mut types = vec![None; header.generics.len()];
+    for (field, tensor) in header.fields.iter().zip(tensors) {
+        if let HeaderType::Generic(g) = field.ty {
+            types[g] = types[g].or(tensor);
+        }
+    }
+    for (ty, arg) in types.iter_mut().zip(explicit) {
+        if let GenericArg::Type(t) = arg {
+            *ty = Some(*t);
+        }
+    }
+    types
 }

@@ -5,6 +5,7 @@
 use super::accesses::{Access, FamilyAccess, PartAccess};
 use super::homes::{Even, Home, Run};
 use super::linear;
+use super::moments::{AtMoments, MOMENTS};
 use super::owners::{Owner, Owners};
 use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
@@ -223,32 +224,52 @@ impl<'a> Candidate<'a> {
         buffers + self.costs.iter().map(|c| c.code).sum::<u64>()
     }
 
-    /// Returns the bytes of all variables, of the largest buffers and of exchange code on the fullest tile, as if all
-    /// were live together.
+    /// Returns the bytes of the variables that live together, of the largest buffers and of exchange code, on the
+    /// fullest tile.
     pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
-        let mut tiles = vec![0u64; problem.machine.tiles() as usize];
-        let mut everywhere = 0;
-        for (id, var) in &problem.graph.vars {
-            let size = u64::from(var.ty.bytes());
-            match &self.homes[id] {
-                Home::Owned(owners, _) if owners.is_long() && owners.is_closed() => {
-                    everywhere += var.bytes() / u64::from(self.tiles_of(problem, id));
-                }
-                Home::Nowhere => {
-                    let mapping = problem.placement.vars[id].as_ref();
-                    mapping.into_iter().flat_map(|m| m.runs(var.len())).for_each(|(start, end, tile)| {
-                        tiles[tile as usize] += (end - start) * size;
-                    });
-                }
-                _ => {
-                    self.each_run(id, 0, var.len(), &mut |run| {
-                        tiles[run.tile as usize] += (run.end - run.start) * size;
-                        true
-                    });
-                }
+        let moments = problem.moments();
+        let mut tiles = vec![AtMoments::default(); problem.machine.tiles() as usize];
+        let mut everywhere = AtMoments::default();
+        for id in problem.graph.vars.keys() {
+            let even =
+                self.each_share(problem, id, &mut |tile, bytes| moments.add(id, bytes, &mut tiles[tile as usize]));
+            if let Some(share) = even {
+                moments.add(id, share, &mut everywhere);
             }
         }
-        everywhere + tiles.into_iter().max().unwrap_or(0) + self.buffers_and_code()
+        let most = |moment: usize| everywhere[moment] + tiles.iter().map(|t| t[moment]).max().unwrap_or(0);
+        (0..MOMENTS).map(most).max().unwrap_or(0) + self.buffers_and_code()
+    }
+
+    /// Returns the bytes of a variable on the tile that has most of it.
+    pub(super) fn bytes_of(&self, problem: &PlacementProblem, id: VarId) -> u64 {
+        let mut tiles = vec![0u64; problem.machine.tiles() as usize];
+        let even = self.each_share(problem, id, &mut |tile, bytes| tiles[tile as usize] += bytes);
+        even.unwrap_or_else(|| tiles.into_iter().max().unwrap_or(0))
+    }
+
+    /// Calls `each` with the bytes of each run of a variable and its tile. Instead returns the bytes on each tile if
+    /// that is known without the runs.
+    fn each_share(&self, problem: &PlacementProblem, id: VarId, each: &mut dyn FnMut(u32, u64)) -> Option<u64> {
+        let var = &problem.graph.vars[id];
+        let size = u64::from(var.ty.bytes());
+        match &self.homes[id] {
+            Home::Owned(owners, _) if owners.is_long() && owners.is_closed() => {
+                return Some(var.bytes() / u64::from(self.tiles_of(problem, id)));
+            }
+            Home::Nowhere => {
+                let mapping = problem.placement.vars[id].as_ref();
+                let runs = mapping.into_iter().flat_map(|m| m.runs(var.len()));
+                runs.for_each(|(start, end, tile)| each(tile, (end - start) * size));
+            }
+            _ => {
+                self.each_run(id, 0, var.len(), &mut |run| {
+                    each(run.tile, (run.end - run.start) * size);
+                    true
+                });
+            }
+        }
+        None
     }
 
     /// Applies a rule to a group of vertices without measuring the candidate.

@@ -19,6 +19,7 @@ use girder_ir::family::{Domain, Offset, TileMap};
 use girder_ir::graph::Var;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::placement::UNPLACED;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// The number of vertices sharing an element beyond which a field claims nothing: such elements travel in any case.
@@ -253,6 +254,7 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<ClosedForm> {
 fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &'a [&'a Item<'a>]) -> Vec<Claim<'a>> {
     let len = var.len().max(1);
     let mut claims: Vec<(bool, Claim)> = vec![];
+    let mut read: FxHashMap<usize, f64> = FxHashMap::default();
     for (k, &(item, family, field)) in users.fields.iter().enumerate() {
         let Access::Set(_, families) = &items[item].what else { continue };
         let vertices = &families[family];
@@ -268,8 +270,8 @@ fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: 
         let touched: u64 = own().map(|p| p.reach.min(touch.distinct.saturating_mul(p.elements))).sum();
         let shared = (named as f64 / touched.max(1) as f64).max(1.0);
         // A few vertices at the edge of a product read the same elements as all others.
-        let beside = touch.dir == Dir::In && times_read(families, id, len) > SHARED;
-        if shared <= SHARED && !beside {
+        let mut read = || *read.entry(item).or_insert_with(|| times_read(families, id, len));
+        if shared <= SHARED && !(touch.dir == Dir::In && read() > SHARED) {
             let worth = items[item].weight as f64 * writes / shared;
             claims.push((first == Some(k), Claim { worth, vertices, touch }));
         }
@@ -279,16 +281,28 @@ fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: 
     claims.into_iter().map(|c| c.1).collect()
 }
 
-/// Returns how often, on average, vertices read those elements of a variable that they read.
+/// Returns how often, on average, vertices read those elements of a variable that they read. Several families may read
+/// the same blocks.
 fn times_read(families: &[FamilyAccess], id: VarId, len: u64) -> f64 {
+    let inputs =
+        |v: &FamilyAccess| -> Vec<usize> { (0..v.fields.len()).filter(|&f| v.fields[f].dir == Dir::In).collect() };
+    let fields: Vec<(&FamilyAccess, &FieldAccess)> =
+        families.iter().flat_map(|v| inputs(v).into_iter().map(move |f| (v, &v.fields[f]))).collect();
+    let parts = |f: &FieldAccess| f.parts.iter().filter(|p| p.var == id).count() as u64;
+    let listed = fields.iter().map(|(v, f)| v.family.domain.count() * parts(f)).fold(0, u64::saturating_add);
     let (mut named, mut touched) = (0.0, 0.0);
-    for v in families {
-        for field in v.fields.iter().filter(|f| f.dir == Dir::In) {
-            let elements: u64 = field.parts.iter().filter(|p| p.var == id).map(|p| p.elements).sum();
-            named += v.family.domain.count() as f64 * elements as f64;
-            touched += field.distinct as f64 * elements as f64;
+    let mut blocks: FxHashSet<(u64, u64)> = FxHashSet::default();
+    for (v, field) in fields {
+        let domain = &v.family.domain;
+        for part in field.parts.iter().filter(|p| p.var == id) {
+            named += domain.count() as f64 * part.elements as f64;
+            match listed <= LISTED {
+                true => blocks.extend((0..domain.count()).map(|k| (part.first(domain, k), part.elements))),
+                false => touched += field.distinct as f64 * part.elements as f64,
+            }
         }
     }
+    touched += blocks.iter().map(|block| block.1 as f64).sum::<f64>();
     named / touched.clamp(1.0, len as f64)
 }
 

@@ -5,6 +5,7 @@
 
 use super::accesses::{self, Access, FamilyAccess, FieldAccess, Item, PartAccess, Users};
 use super::code::Code;
+use super::moments::Moments;
 use super::owners::Owners;
 use super::regions::Region;
 use super::spread::OpenVertices;
@@ -17,7 +18,7 @@ use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_ir::placement::{Placement, TileRange};
 use girder_machine::Machine;
 use girder_source::par_map_slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Names a [`VertexGroup`] of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,11 +69,14 @@ pub(super) struct Program<'a> {
     pub items: Vec<Item<'a>>,
     times: &'a StepTimes,
     code: Code,
+    /// Found when they are first needed: most programs are small.
+    moments: OnceLock<Moments>,
 }
 
 impl<'a> Program<'a> {
     pub(super) fn of(graph: &'a Graph, machine: &'a Machine, times: &'a StepTimes) -> Program<'a> {
-        Program { graph, machine, items: accesses::items(graph, machine), times, code: Code::of(graph, machine) }
+        let (items, code) = (accesses::items(graph, machine), Code::of(graph, machine));
+        Program { graph, machine, items, times, code, moments: OnceLock::new() }
     }
 }
 
@@ -102,9 +106,15 @@ pub(super) struct PlacementProblem<'a> {
     /// The owners of open variables by claims.
     pub owners: SecondaryMap<VarId, Option<Arc<Owners>>>,
     pub code: &'a Code,
+    moments: &'a OnceLock<Moments>,
 }
 
 impl<'a> PlacementProblem<'a> {
+    /// Returns the moments at which memory is counted.
+    pub(super) fn moments(&self) -> &Moments {
+        self.moments.get_or_init(|| Moments::of(self.graph))
+    }
+
     pub(super) fn families(&self, item: usize) -> &[FamilyAccess<'a>] {
         match &self.items[item].what {
             Access::Set(_, families) => families,
@@ -145,6 +155,7 @@ impl<'a> PlacementProblem<'a> {
             groups_of: SecondaryMap::new(),
             owners: SecondaryMap::new(),
             code: &program.code,
+            moments: &program.moments,
         };
         for (k, item) in problem.items.iter().enumerate() {
             match &item.what {

@@ -42,6 +42,10 @@ const FURTHER: u32 = 4;
 const AT_A_TIME: usize = 4;
 /// The number of rounds of improvement.
 const ROUNDS: usize = 2;
+/// Each change is checked for memory if variables that live together fill more than one part in this many of the room.
+const TIGHT: u64 = 2;
+/// The number of variables that are spread evenly at most, if a placement does not seem to fit.
+const SPREAD_OUT: usize = 32;
 /// Steps that take less than one part in this many are not improved.
 const SMALL: u128 = 64;
 /// Steps that take less than one part in this many do not move to what they read.
@@ -76,7 +80,7 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
     start.measure_all(problem);
     let vertices: u64 = problem.groups.values().map(|g| g.sites.count()).sum();
     let left = (BUDGET + vertices).saturating_sub(start.work);
-    let mut search = Search { left, best: start, problem, cancel, tried: 0 };
+    let mut search = Search { left, best: start, problem, cancel, tried: 0, beyond: None };
     search.strategies();
     search.improve();
     while !cancel.is_cancelled() && search.reach_further() {
@@ -106,6 +110,9 @@ struct Search<'a> {
     cancel: &'a Cancel,
     /// The largest number of tiles that has been tried.
     tried: u32,
+    /// The bytes beyond the room of the best candidate, if variables fill so much of the memory that each change is
+    /// checked.
+    beyond: Option<u64>,
 }
 
 impl<'a> Search<'a> {
@@ -133,9 +140,10 @@ impl<'a> Search<'a> {
         (f64::from(self.problem.machine.usable_bytes()) * linear::ROOM) as u64
     }
 
-    /// Returns the bytes of all variables.
+    /// Returns the bytes of all variables that live together.
     fn bytes(&self) -> u64 {
-        self.problem.graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add)
+        let all = self.problem.graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add);
+        if all <= self.room() { all } else { self.problem.moments().most_bytes(self.problem.graph) }
     }
 
     /// Returns the rank of a candidate (lower is better): bytes beyond the room (of code or of everything), cycles,
@@ -247,6 +255,8 @@ impl<'a> Search<'a> {
     /// Changes the rules of single compute sets and variables. If the result seems not to fit, all changes are undone.
     fn improve(&mut self) {
         let (before, standing) = (self.best.clone(), self.standing());
+        let is_tight = self.bytes() > u64::from(self.best.reach).saturating_mul(self.room()) / TIGHT;
+        self.beyond = is_tight.then(|| self.rank(&self.best).0);
         for _ in 0..ROUNDS {
             let cycles = self.best.cycles();
             self.round();
@@ -257,6 +267,34 @@ impl<'a> Search<'a> {
         self.join_inputs();
         if self.standing() != standing && self.rank(&self.best).0 > self.rank(&before).0 {
             self.best = before;
+        }
+        self.spread_out();
+    }
+
+    /// Spreads variables evenly, those with most bytes on a tile first, until everything fits.
+    fn spread_out(&mut self) {
+        let problem = self.problem;
+        let mut beyond = self.rank(&self.best).0;
+        if beyond == 0 {
+            return;
+        }
+        let rule = VarRule::Spread { least: linear::BYTES_PER_TILE, tiles: self.best.reach };
+        let mut vars: Vec<(u64, VarId)> = (problem.open_vars.iter())
+            .filter(|&&id| self.best.vars[id].is_some_and(|now| now != rule))
+            .map(|&id| (self.best.bytes_of(problem, id), id))
+            .collect();
+        vars.sort_by_key(|&(bytes, id)| (std::cmp::Reverse(bytes), id));
+        for (_, id) in vars.into_iter().take(SPREAD_OUT) {
+            let Some(undo) = self.best.change_var(problem, id, rule) else { continue };
+            let now = self.rank(&self.best).0;
+            if now >= beyond {
+                self.best.undo(undo);
+                continue;
+            }
+            beyond = now;
+            if beyond == 0 {
+                return;
+            }
         }
     }
 
@@ -315,7 +353,14 @@ impl<'a> Search<'a> {
         let listed = (self.problem.open_vars.len() + self.problem.items.len()) as u64 / 16;
         self.left = self.left.saturating_sub(std::mem::take(&mut self.best.work) + listed);
         if self.standing() >= before {
-            self.best.undo(undo);
+            return self.best.undo(undo);
+        }
+        if let Some(beyond) = self.beyond {
+            let now = self.rank(&self.best).0;
+            if now > beyond {
+                return self.best.undo(undo);
+            }
+            self.beyond = Some(now);
         }
     }
 
@@ -371,7 +416,13 @@ impl<'a> Search<'a> {
             if self.best.vars[id] != Some(rule) {
                 let before = self.standing();
                 let undo = self.best.change_var(self.problem, id, rule);
-                self.keep_if_better(before, undo);
+                match undo {
+                    // No tile has room for so much of it.
+                    Some(undo) if var.bytes() > self.room() && self.best.bytes_of(self.problem, id) > self.room() => {
+                        self.best.undo(undo);
+                    }
+                    undo => self.keep_if_better(before, undo),
+                }
             }
         }
     }

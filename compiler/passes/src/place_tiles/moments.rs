@@ -1,0 +1,75 @@
+//! The moments at which the memory of tiles is counted: temporaries that never live together share memory.
+//!
+//! Invariant: every variable is counted at a moment at least; a variable that always lives, at all.
+
+use crate::liveness::Liveness;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_ir::graph::{Graph, VarClass};
+use girder_ir::ids::VarId;
+
+/// The greatest number of moments. Temporaries that live at none of them are counted at the last.
+pub(super) const MOMENTS: usize = 8;
+
+/// The bytes of a tile at each moment.
+pub(super) type AtMoments = [u64; MOMENTS];
+
+/// See the module.
+pub(super) struct Moments {
+    /// For each variable: whether it lives at a moment, as bits.
+    live: SecondaryMap<VarId, u8>,
+}
+
+impl Moments {
+    /// Chooses the moments: each time the one at which the temporaries that live at no chosen moment have most bytes.
+    pub(super) fn of(graph: &Graph) -> Moments {
+        let ranges = Liveness::of(graph).ranges;
+        let mut live: SecondaryMap<VarId, u8> = SecondaryMap::new();
+        let mut left = vec![];
+        for (id, var) in &graph.vars {
+            match ranges.get(id.index()).cloned().flatten().filter(|_| var.class == VarClass::Temp) {
+                Some(range) => left.push((id, var.bytes(), range)),
+                None => live[id] = u8::MAX,
+            }
+        }
+        let temporaries = left.clone();
+        for moment in 0..MOMENTS {
+            let last = moment + 1 == MOMENTS;
+            // The bytes change where a range begins or ends.
+            let mut changes: Vec<(u32, bool, u64)> = vec![];
+            for (_, bytes, range) in &left {
+                changes.extend([(range.start, true, *bytes), (range.end, false, *bytes)]);
+            }
+            // At one point, ranges end before others begin.
+            changes.sort_unstable();
+            let (mut sum, mut most, mut at) = (0u64, 0, 0);
+            for (point, begins, bytes) in changes {
+                sum = if begins { sum.saturating_add(bytes) } else { sum.saturating_sub(bytes) };
+                if sum > most {
+                    (most, at) = (sum, point);
+                }
+            }
+            for (id, _, range) in &temporaries {
+                live[*id] |= u8::from(range.contains(&at)) << moment;
+            }
+            left.retain(|(_, _, range)| !range.contains(&at));
+            if last {
+                left.iter().for_each(|(id, ..)| live[*id] |= 1 << moment);
+            }
+        }
+        Moments { live }
+    }
+
+    /// Adds bytes of a variable at the moments at which it lives.
+    pub(super) fn add(&self, var: VarId, bytes: u64, to: &mut AtMoments) {
+        for (moment, sum) in to.iter_mut().enumerate() {
+            *sum += if self.live[var] >> moment & 1 == 1 { bytes } else { 0 };
+        }
+    }
+
+    /// Returns the most bytes of all variables that live together.
+    pub(super) fn most_bytes(&self, graph: &Graph) -> u64 {
+        let mut sums = [0; MOMENTS];
+        graph.vars.iter().for_each(|(id, var)| self.add(id, var.bytes(), &mut sums));
+        sums.into_iter().max().unwrap_or(0)
+    }
+}
