@@ -121,7 +121,7 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder check good.gir --arg x=1 --arg x=2", 2, "twice"),
         ("girder run good.gir --set x=a.npy --set x=b.npy", 2, "twice"),
         ("girder run good.gir --in s=a.npy --in s=b.npy", 2, "twice"),
-        ("girder run good.gir --get x=a.npy --timeline a.npy", 2, "`--get` and `--timeline` both write a.npy"),
+        ("girder run good.gir --get x=a.npz --save a.npz", 2, "`--get` and `--save` both write a.npz"),
         ("girder check good.gir --limit nesting=100000", 2, "at most 400"),
         ("girder check good.gir --limit nesting=8", 0, ""),
         ("girder check", 2, "required"),

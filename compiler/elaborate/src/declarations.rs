@@ -271,6 +271,10 @@ impl<'a> Elaborator<'a> {
                  numbers at run time give the function a shape",
             ),
             Value::Row(..) => d.help(READ_FIRST),
+            Value::Tensor(_) => d.help(
+                "a static value is needed here; tensors are joined by `concat([a, b])` or, along a new axis, by \
+                 `nn.stack([a, b])` with `use nn;`",
+            ),
             Value::Range(_) => d.help("the numbers of a range are a list: `list i in a..b { i }`"),
             _ => d,
         }))

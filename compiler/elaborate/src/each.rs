@@ -3,8 +3,9 @@
 //!
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, outermost axis first; one vertex computes one piece. There are as many
-//! pieces as the place has workers, but none is smaller than [`LEAST`] elements. The pieces occupy more than one
-//! processor only if each has [`FAR`] elements: smaller ones would not repay the crossing between processors.
+//! pieces as the place has workers, but none is smaller than [`LEAST`] elements or, about, larger than [`MOST`]. The
+//! pieces occupy more than one processor only if each has [`FAR`] elements: smaller ones would not repay the crossing
+//! between processors.
 
 mod operand;
 mod codelet;
@@ -32,6 +33,8 @@ use std::rc::Rc;
 
 /// Minimal number of elements of a vertex.
 const LEAST: u64 = 32;
+/// The largest number of elements of a piece. Iterations of longer loops are counted, so that they might end the run.
+const MOST: u64 = girder_codelet::interpret::FREE_ITERATIONS;
 /// Minimal number of elements of a piece for the use of a further processor.
 const FAR: u64 = 128;
 
@@ -337,7 +340,8 @@ impl Elaborator<'_> {
         let workers = self.current_place().count as u64 * per_tile;
         let near = workers.min(self.machine.chip.tiles as u64 * per_tile);
         let processors = (total / (FAR * near)).max(1);
-        let mut left = (total / LEAST).clamp(1, workers.min(near * processors));
+        let enough = (total / LEAST).clamp(1, workers.min(near * processors));
+        let mut left = enough.max(total.div_ceil(MOST));
         let mut grid = Vec::with_capacity(shape.len());
         for &len in shape {
             let pieces = left.min(len).max(1);

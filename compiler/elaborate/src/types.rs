@@ -275,7 +275,7 @@ impl Elaborator<'_> {
                         _ => {
                             let wanted = self.with_sizes(sizes, |this| this.int(*e))?;
                             if wanted != found {
-                                return Err(self.wrong_size(axis, wanted, found, tensor, span));
+                                return Err(self.wrong_size(*e, axis, wanted, found, tensor, span));
                             }
                         }
                     }
@@ -331,10 +331,25 @@ impl Elaborator<'_> {
         }
     }
 
-    fn wrong_size(&mut self, axis: usize, wanted: i64, found: i64, tensor: &Tensor, span: Span) -> Failed {
+    fn wrong_size(
+        &mut self,
+        size: ast::ExprId,
+        axis: usize,
+        wanted: i64,
+        found: i64,
+        tensor: &Tensor,
+        span: Span,
+    ) -> Failed {
         let message =
             format!("axis {axis} of this {} has {found} elements, but {wanted} are needed", tensor.type_name());
-        self.error("elaborate::shape_mismatch", span, message)
+        match &self.tree().exprs[size].kind {
+            // The name of a constant does not bind a size.
+            ExprKind::Name(name) if self.is_known(name) => {
+                let help = format!("`{name}` is a constant, {wanted}; give the size of the parameter another name");
+                self.error_help("elaborate::shape_mismatch", span, message, help)
+            }
+            _ => self.error("elaborate::shape_mismatch", span, message),
+        }
     }
 
     /// Evaluates with the bound sizes in scope.

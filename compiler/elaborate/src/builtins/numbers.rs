@@ -100,6 +100,11 @@ impl Elaborator<'_> {
             ("pow", [Value::Float(a), Value::Float(b)]) => Value::Float(a.powf(*b)),
             ("pow", [Value::Float(a), Value::Int(b)]) => Value::Float(a.powf(*b as f64)),
             ("pow", [Value::Int(a), Value::Float(b)]) => Value::Float((*a as f64).powf(*b)),
+            ("pow", [Value::Int(a), Value::Int(b)]) => {
+                let message = format!("`pow` of integers has no integer result for the power {b}");
+                let help = format!("make it a float: `pow({a}.0, {b})`");
+                return Err(self.error_help("elaborate::arguments", span, message, help));
+            }
             _ => return wrong(self),
         };
         Ok(value)

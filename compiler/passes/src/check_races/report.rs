@@ -86,6 +86,16 @@ impl Reporter<'_> {
             _ if one_vertex => self.vertex_wording(name, &range, a, b),
             _ => set_wording(name, &range, b),
         };
+        let in_library = |t: &Touch| {
+            let mut calls = self.graph.origins.chain(self.origin(t));
+            calls.next().is_some_and(|origin| origin.span.in_library())
+        };
+        let help = match code {
+            "race::write_write" if in_library(a) && in_library(b) => {
+                "the call has these elements twice among its arguments: give them once, or make two calls"
+            }
+            _ => help,
+        };
         if more > 0 {
             let s = if more == 1 { "" } else { "s" };
             message += &format!(" (and {more} more element{s} of `{}` likewise)", self.graph.vars[var].name);
@@ -108,7 +118,8 @@ impl Reporter<'_> {
         }
         let message =
             format!("a vertex of `{name}` reads `{range}` through `{second}` and writes it through `{first}`");
-        ("race::in_and_out", message, "use one `inout` field for it, or write to another variable")
+        let help = "use one `inout` field for it, write to another variable, or read a `copy(…)` of it";
+        ("race::in_and_out", message, help)
     }
 
     /// Adds a label for the second touch.
