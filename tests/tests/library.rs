@@ -77,7 +77,7 @@ fn elementwise_steps_cost_what_written_loops_cost() {
     assert!(doubled <= 1_100, "{doubled}");
     // Longer loops are counted, and what counts its iterations is not fused: pieces stay short.
     let long = cycles("gc200", "var x: f32[60000000]; var y: f32[60000000];", "y += 2.0 * x;");
-    assert!(long <= 42_000, "{long}");
+    assert!(long <= 62_000, "{long}");
     let power = cycles("gc200", "var x: f32[64]; var y: f32[64];", "y <- pow(x, y);");
     assert!(power <= 15_000, "{power}");
 }

@@ -341,7 +341,8 @@ impl Elaborator<'_> {
         let near = workers.min(self.machine.chip.tiles as u64 * per_tile);
         let processors = (total / (FAR * near)).max(1);
         let enough = (total / LEAST).clamp(1, workers.min(near * processors));
-        let mut left = enough.max(total.div_ceil(MOST));
+        // All workers have equally many.
+        let mut left = enough * total.div_ceil(enough * MOST).max(1);
         let mut grid = Vec::with_capacity(shape.len());
         for &len in shape {
             let pieces = left.min(len).max(1);

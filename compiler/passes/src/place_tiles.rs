@@ -10,7 +10,7 @@
 //! estimate has the parts of modelled time: syncs, the load of the fullest port and the latency of an exchange, on-tile
 //! copies, and the worker contexts of the tile whose vertices take longest. It is computed from the runs of elements
 //! that vertices, copies and packets access (`accesses`), without a plan or a schedule. The memory of tiles is checked
-//! as if all variables were live together, and so is their code (`code`).
+//! at the moments at which most bytes live together (`moments`), and so is their code (`code`).
 //!
 //! # Note: Cost
 //! The pass should take a few milliseconds for any program. Steps whose placement the text decides completely are left
