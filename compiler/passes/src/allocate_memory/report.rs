@@ -17,6 +17,9 @@ use std::cmp::Reverse;
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
+/// Exchange code is that of many steps if none has one part in `MANY` of it. It is named if it fills one part in `MANY`
+/// of what the tile needs.
+const MANY: u64 = 4;
 
 /// A class that does not fit, and its size in bytes.
 pub(super) type Over<'a> = (&'a Class, u64);
@@ -34,7 +37,9 @@ pub(super) fn out_of_memory(
     let (class, peak) = over[0];
     let tile = class.tiles.first().unwrap_or(0);
     let moment = fullest_moment(&class.needs);
-    let message = message(class, peak, tile, moment, machine) + &others(&over, tile);
+    let steps = code_of_many_steps(class, moment).filter(|code| code.bytes.saturating_mul(MANY) >= peak);
+    let of_steps = steps.as_ref().map(|c| format!("; the code of {} exchanges takes {} bytes of it", c.count, c.bytes));
+    let message = message(class, peak, tile, moment, machine) + &of_steps.unwrap_or_default() + &others(&over, tile);
     let mut d = match severity {
         Severity::Error => Diagnostic::error("memory::out_of_memory", Span::NONE, message),
         Severity::Warning => Diagnostic::warning("memory::out_of_memory", Span::NONE, message),
@@ -49,12 +54,31 @@ pub(super) fn out_of_memory(
     if let Some((_, step)) = step.filter(|_| things.iter().any(|t| !t.always)) {
         d = d.label(graph.origins.span(step.origin), "the tile is fullest at this step");
     }
-    let action = things.first().map_or("free the tile", |t| t.action);
+    let action = match steps {
+        Some(_) => FEWER_STEPS,
+        None => things.first().map_or("free the tile", |t| t.action),
+    };
     let anyway = match severity {
         Severity::Error => ", or pass `--allow-over-memory` to go on as if tiles were larger",
         Severity::Warning => "",
     };
     d.help(format!("{action}, take a larger `--target`{anyway}"))
+}
+
+/// The exchange code of many steps, none of which has a large part of it.
+struct CodeOfSteps {
+    count: usize,
+    bytes: u64,
+}
+
+/// Returns the exchange code on a tile, if the largest part is small.
+fn code_of_many_steps(class: &Class, moment: u32) -> Option<CodeOfSteps> {
+    let is_exchange = |n: &&Need| matches!(n.content, Content::SetExchange(_) | Content::CopyExchange(_));
+    let parts: Vec<u64> =
+        class.needs.iter().filter(|n| is_live(n, moment)).filter(is_exchange).map(|n| n.bytes).collect();
+    let bytes = parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let largest = parts.iter().copied().max().unwrap_or(0);
+    (largest.saturating_mul(MANY) <= bytes).then_some(CodeOfSteps { count: parts.len(), bytes })
 }
 
 fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) -> String {
@@ -148,6 +172,8 @@ fn things(graph: &Graph, class: &Class, moment: u32) -> Vec<Thing> {
     things
 }
 
+const FEWER_STEPS: &str =
+    "run equal layers in a `repeat` over stacked weights, which has the code of one layer, or merge steps";
 const SPREAD: &str = "spread the largest of these over more tiles with `map`";
 const NEARER: &str = "place the vertices nearer to their data, or let each of them touch less";
 const LONGER: &str = "map what is copied in longer runs";
@@ -161,7 +187,10 @@ fn describe(graph: &Graph, content: Content) -> (String, Span, &'static str) {
     match content {
         Content::Code(spec) => {
             let codelet = &graph.codelets[spec];
-            (format!("the code of `{}`", codelet.name), codelet.span, SIMPLER)
+            // The compiler's own codelets have no text; the first step that runs one has.
+            let user = || graph.families.values().find(|f| f.codelet == spec).map(|f| graph.origins.span(f.origin));
+            let span = if codelet.span.is_none() { user().unwrap_or(codelet.span) } else { codelet.span };
+            (format!("the code of `{}`", codelet.name), span, SIMPLER)
         }
         Content::SetExchange(id) => (format!("the exchange code of `{}`", set(id).0), set(id).1, NEARER),
         Content::CopyExchange(id) => {
