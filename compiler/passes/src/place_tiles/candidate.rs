@@ -5,7 +5,7 @@
 use super::accesses::{Access, FamilyAccess, PartAccess};
 use super::homes::{Even, Home, Run};
 use super::linear;
-use super::moments::{AtMoments, MOMENTS};
+use super::moments::{self, AtMoments, MOMENTS};
 use super::owners::{Owner, Owners};
 use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
@@ -227,14 +227,14 @@ impl<'a> Candidate<'a> {
     /// Returns the bytes of the variables that live together, of the largest buffers and of exchange code, on the
     /// fullest tile.
     pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
-        let moments = problem.moments();
         let mut tiles = vec![AtMoments::default(); problem.machine.tiles() as usize];
         let mut everywhere = AtMoments::default();
         for id in problem.graph.vars.keys() {
+            let live = problem.moments().of_var(id);
             let even =
-                self.each_share(problem, id, &mut |tile, bytes| moments.add(id, bytes, &mut tiles[tile as usize]));
+                self.each_share(problem, id, &mut |tile, bytes| moments::add(&live, bytes, &mut tiles[tile as usize]));
             if let Some(share) = even {
-                moments.add(id, share, &mut everywhere);
+                moments::add(&live, share, &mut everywhere);
             }
         }
         let most = |moment: usize| everywhere[moment] + tiles.iter().map(|t| t[moment]).max().unwrap_or(0);

@@ -59,17 +59,22 @@ impl Moments {
         Moments { live }
     }
 
-    /// Adds bytes of a variable at the moments at which it lives.
-    pub(super) fn add(&self, var: VarId, bytes: u64, to: &mut AtMoments) {
-        for (moment, sum) in to.iter_mut().enumerate() {
-            *sum += if self.live[var] >> moment & 1 == 1 { bytes } else { 0 };
-        }
+    /// Returns the moments at which a variable lives: all bits of a number are set, or none.
+    pub(super) fn of_var(&self, var: VarId) -> AtMoments {
+        std::array::from_fn(|moment| if self.live[var] >> moment & 1 == 1 { u64::MAX } else { 0 })
     }
 
     /// Returns the most bytes of all variables that live together.
     pub(super) fn most_bytes(&self, graph: &Graph) -> u64 {
         let mut sums = [0; MOMENTS];
-        graph.vars.iter().for_each(|(id, var)| self.add(id, var.bytes(), &mut sums));
+        graph.vars.iter().for_each(|(id, var)| add(&self.of_var(id), var.bytes(), &mut sums));
         sums.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// Adds bytes of a variable at the moments at which it lives.
+pub(super) fn add(live: &AtMoments, bytes: u64, to: &mut AtMoments) {
+    for (sum, mask) in to.iter_mut().zip(live) {
+        *sum += bytes & mask;
     }
 }
