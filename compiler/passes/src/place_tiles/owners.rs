@@ -284,10 +284,8 @@ fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: 
 /// Returns how often, on average, vertices read those elements of a variable that they read. Several families may read
 /// the same blocks.
 fn times_read(families: &[FamilyAccess], id: VarId, len: u64) -> f64 {
-    let inputs =
-        |v: &FamilyAccess| -> Vec<usize> { (0..v.fields.len()).filter(|&f| v.fields[f].dir == Dir::In).collect() };
-    let fields: Vec<(&FamilyAccess, &FieldAccess)> =
-        families.iter().flat_map(|v| inputs(v).into_iter().map(move |f| (v, &v.fields[f]))).collect();
+    let all = families.iter().flat_map(|v| v.fields.iter().map(move |f| (v, f)));
+    let fields: Vec<(&FamilyAccess, &FieldAccess)> = all.filter(|(_, f)| f.dir == Dir::In).collect();
     let parts = |f: &FieldAccess| f.parts.iter().filter(|p| p.var == id).count() as u64;
     let listed = fields.iter().map(|(v, f)| v.family.domain.count() * parts(f)).fold(0, u64::saturating_add);
     let (mut named, mut touched) = (0.0, 0.0);
