@@ -111,7 +111,7 @@ impl<'a> Elaborator<'a> {
             reporter: Reporter::new(cx.diagnostics, cx.map),
             scopes: Scopes::default(),
             emission: Emission::default(),
-            budget: Budget::new(cx.session.limits.static_steps),
+            budget: Budget::new(cx.session.limits.static_steps, cx.session.limits.graph_steps),
             functions: vec![],
             called: None,
             programs: vec![],
@@ -269,6 +269,9 @@ impl<'a> Elaborator<'a> {
     /// Emits a step at the end of the innermost body.
     pub fn push(&mut self, mut kind: NodeKind, span: Span) -> Result<()> {
         kind.canonicalise();
+        if !self.budget.emit() {
+            return Err(self.too_many_graph_steps(span));
+        }
         self.takes(memory::STEP + kind.texts());
         let origin = self.origin_at(span);
         let at = self.recorder.tick();

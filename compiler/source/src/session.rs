@@ -22,6 +22,8 @@ pub struct Limits {
     pub instances: u64,
     /// Steps of static evaluation: expressions evaluated, iterations of static loops.
     pub static_steps: u64,
+    /// Steps of all programs: executions of compute sets, copies, prints, and the like.
+    pub graph_steps: u64,
     /// Codelets with their generics, and programs with their arguments.
     pub specialisations: u64,
     /// Nesting of calls, blocks and expressions.
@@ -44,6 +46,7 @@ impl Default for Limits {
             compile_bytes: host_memory() / 2,
             instances: 1 << 26,
             static_steps: 20_000_000,
+            graph_steps: 250_000,
             specialisations: 10_000,
             nesting: 200,
             view_parts: 4096,
@@ -65,12 +68,13 @@ pub struct LimitExceeded {
 
 impl Limits {
     /// The names that [`Limits::set`] takes.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "elements",
         "host_bytes",
         "compile_bytes",
         "instances",
         "static_steps",
+        "graph_steps",
         "specialisations",
         "nesting",
         "view_parts",
@@ -90,6 +94,7 @@ impl Limits {
             "compile_bytes" => self.compile_bytes = value,
             "instances" => self.instances = value,
             "static_steps" => self.static_steps = value,
+            "graph_steps" => self.graph_steps = value,
             "specialisations" => self.specialisations = value,
             "nesting" => self.nesting = value as u32,
             "view_parts" => self.view_parts = value as u32,

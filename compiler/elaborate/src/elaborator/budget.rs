@@ -1,4 +1,4 @@
-//! The budget of static evaluation: the number of steps that it may still take.
+//! The budget of static evaluation: the number of steps that it may still take, and that it may still emit.
 //!
 //! Invariant: once the budget has stopped, every later charge fails.
 
@@ -8,13 +8,15 @@ use girder_source::Cancel;
 #[derive(Debug)]
 pub struct Budget {
     left: u64,
+    /// The number of steps of the graph that may still be emitted.
+    graph_steps: u64,
     stopped: bool,
 }
 
 impl Budget {
     /// Creates a budget.
-    pub fn new(steps: u64) -> Budget {
-        Budget { left: steps, stopped: false }
+    pub fn new(steps: u64, graph_steps: u64) -> Budget {
+        Budget { left: steps, graph_steps, stopped: false }
     }
 
     /// Takes one step; `false` if none is left or the user cancelled, which is polled now and then.
@@ -25,6 +27,14 @@ impl Budget {
         }
         self.left -= 1;
         true
+    }
+
+    /// Counts a step of the graph; `false` if there may be no more.
+    #[must_use]
+    pub fn emit(&mut self) -> bool {
+        let left = self.graph_steps.checked_sub(1);
+        self.graph_steps = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// Takes at most `steps` of the remaining steps.

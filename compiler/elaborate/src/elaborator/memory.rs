@@ -68,6 +68,16 @@ impl Elaborator<'_> {
         Err(self.error_help("elaborate::too_many_specialisations", span, message, help))
     }
 
+    /// Ends all evaluation because the programs have too many steps.
+    pub fn too_many_graph_steps(&mut self, span: Span) -> Failed {
+        if !self.budget.stop() {
+            return Failed;
+        }
+        let message = format!("the programs have more than {} steps", self.session.limits.graph_steps);
+        let help = "put equal steps in a `repeat`, or in a `for` of a codelet; `--limit graph_steps=N` allows more";
+        self.error_help("elaborate::too_many_graph_steps", span, message, help)
+    }
+
     /// Returns the bytes that may still be charged.
     pub fn room(&self) -> u64 {
         self.session.limits.compile_bytes.saturating_sub(self.session.memory.used())

@@ -70,12 +70,19 @@ const PATIENCE: u64 = 8;
 /// The number of items that cannot fit above which they are not packed: packing takes quadratic time.
 const CROWD: usize = 10_000;
 
-/// Packs items. The search continues while the peak is above `enough`, or a tenth above the largest live set.
-pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
+/// Returns a peak that no packing is below.
+pub(super) fn least_peak(items: &[Item], space: &Space) -> u64 {
     // An item that is never live may overlap anything, but has an address too.
     let unused = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes.next_multiple_of(space.align)).max();
-    let bound = space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0));
-    if bound > effort.enough && items.len() > CROWD {
+    space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0))
+}
+
+/// Packs items. The search continues while the peak is above `enough`, or a tenth above the largest live set. Items that
+/// cannot fit are packed once.
+pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
+    let bound = least_peak(items, space);
+    let can_fit = bound <= effort.enough;
+    if !can_fit && items.len() > CROWD {
         return side_by_side(items, space);
     }
     let length = |i: usize| items[i].live.len() as u64;
@@ -93,11 +100,14 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
         if best.as_ref().is_none_or(|(b, _)| packing.peak < b.peak) {
             best = Some((packing, order.clone()));
         }
-        if best.as_ref().is_some_and(|(b, _)| b.peak <= bound + bound / 50) {
+        if !can_fit || best.as_ref().is_some_and(|(b, _)| b.peak <= bound + bound / 50) {
             break;
         }
     }
     let (best, order) = best.unwrap_or_default();
+    if !can_fit {
+        return best;
+    }
     improve(items, space, bound, effort, best, order)
 }
 

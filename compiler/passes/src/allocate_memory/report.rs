@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
-/// Exchange code is that of many steps if none has one part in `MANY` of it. It is named if it fills one part in `MANY`
-/// of what the tile needs.
+/// What steps have on a tile is that of many steps if none has one part in `MANY` of it. It is named if it fills one part
+/// in `MANY` of what the tile needs.
 const MANY: u64 = 4;
 
 /// A class that does not fit, and its size in bytes.
@@ -37,8 +37,8 @@ pub(super) fn out_of_memory(
     let (class, peak) = over[0];
     let tile = class.tiles.first().unwrap_or(0);
     let moment = fullest_moment(&class.needs);
-    let steps = code_of_many_steps(class, moment).filter(|code| code.bytes.saturating_mul(MANY) >= peak);
-    let of_steps = steps.as_ref().map(|c| format!("; the code of {} exchanges takes {} bytes of it", c.count, c.bytes));
+    let steps = OfSteps::at(class, moment, machine).filter(|steps| steps.bytes.saturating_mul(MANY) >= peak);
+    let of_steps = steps.as_ref().map(|s| format!("; {} {} bytes of it", s.what, s.bytes));
     let message = message(class, peak, tile, moment, machine) + &of_steps.unwrap_or_default() + &others(&over, tile);
     let mut d = match severity {
         Severity::Error => Diagnostic::error("memory::out_of_memory", Span::NONE, message),
@@ -48,7 +48,12 @@ pub(super) fn out_of_memory(
     let large = |(k, t): &(usize, &Thing)| *k == 0 || t.bytes.saturating_mul(SMALL) >= peak;
     for (_, thing) in things.iter().enumerate().filter(large).take(SHOWN) {
         let when = if thing.always { "always" } else { "for a time" };
-        d = d.label(thing.span, format!("{}: {} bytes on tile {tile}, {when}", thing.name, thing.bytes));
+        let others = match thing.others {
+            0 => String::new(),
+            1 => " and 1 other step".to_string(),
+            n => format!(" and {n} other steps"),
+        };
+        d = d.label(thing.span, format!("{}{others}: {} bytes on tile {tile}, {when}", thing.name, thing.bytes));
     }
     let step = graph.steps.iter().find(|(id, _)| liveness.order.point(*id) == moment);
     if let Some((_, step)) = step.filter(|_| things.iter().any(|t| !t.always)) {
@@ -65,20 +70,31 @@ pub(super) fn out_of_memory(
     d.help(format!("{action}, take a larger `--target`{anyway}"))
 }
 
-/// The exchange code of many steps, none of which has a large part of it.
-struct CodeOfSteps {
-    count: usize,
+/// What many steps have on a tile, of which none has a large part.
+struct OfSteps {
+    /// A text such as `the code of 3 exchanges takes`.
+    what: String,
     bytes: u64,
 }
 
-/// Returns the exchange code on a tile, if the largest part is small.
-fn code_of_many_steps(class: &Class, moment: u32) -> Option<CodeOfSteps> {
-    let is_exchange = |n: &&Need| matches!(n.content, Content::SetExchange(_) | Content::CopyExchange(_));
-    let parts: Vec<u64> =
-        class.needs.iter().filter(|n| is_live(n, moment)).filter(is_exchange).map(|n| n.bytes).collect();
-    let bytes = parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-    let largest = parts.iter().copied().max().unwrap_or(0);
-    (largest.saturating_mul(MANY) <= bytes).then_some(CodeOfSteps { count: parts.len(), bytes })
+impl OfSteps {
+    /// Returns the exchange code or the vertices on a tile, whichever is larger, if the largest part is small. If only
+    /// code does not fit, vertices take no part.
+    fn at(class: &Class, moment: u32, machine: &Machine) -> Option<OfSteps> {
+        let of = |is_part: fn(Content) -> bool| {
+            let live = class.needs.iter().filter(|n| is_live(n, moment) && is_part(n.content));
+            let parts: Vec<u64> = live.map(|n| n.bytes).collect();
+            let bytes = parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+            let largest = parts.iter().copied().max().unwrap_or(0);
+            (largest.saturating_mul(MANY) <= bytes).then_some((bytes, parts.len()))
+        };
+        let only_code = sum_at(&class.needs, moment) <= u64::from(machine.usable_bytes());
+        let code = of(|c| matches!(c, Content::SetExchange(_) | Content::CopyExchange(_)));
+        let vertices = of(|c| matches!(c, Content::VertexState(_))).filter(|_| !only_code);
+        let code = code.map(|(bytes, n)| OfSteps { what: format!("the code of {n} exchanges takes"), bytes });
+        let vertices = vertices.map(|(bytes, n)| OfSteps { what: format!("the vertices of {n} steps take"), bytes });
+        code.into_iter().chain(vertices).max_by_key(|steps| steps.bytes)
+    }
 }
 
 fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) -> String {
@@ -151,6 +167,8 @@ fn fullest_moment(needs: &[Need]) -> u32 {
 struct Thing {
     name: String,
     span: Span,
+    /// The number of further steps of the same statement.
+    others: usize,
     bytes: u64,
     always: bool,
     /// The user's next action if this is the largest.
@@ -162,8 +180,17 @@ fn things(graph: &Graph, class: &Class, moment: u32) -> Vec<Thing> {
     let mut things: IndexMap<(String, Span), Thing> = IndexMap::new();
     for need in class.needs.iter().filter(|n| is_live(n, moment)) {
         let (name, span, action) = describe(graph, need.content);
-        let thing = Thing { name: name.clone(), span, bytes: 0, always: true, action };
-        let thing = things.entry((name, span)).or_insert(thing);
+        // The steps of one statement, such as those of an unrolled loop, are named together.
+        let kind = match need.content {
+            Content::VertexState(_) => "the vertices of",
+            Content::SetExchange(_) | Content::CopyExchange(_) => "the exchange code of",
+            _ => &name,
+        };
+        let thing = || Thing { name: name.clone(), span, others: 0, bytes: 0, always: true, action };
+        let thing = things
+            .entry((kind.to_string(), span))
+            .and_modify(|t| t.others += usize::from(t.name != name))
+            .or_insert_with(thing);
         thing.bytes = thing.bytes.saturating_add(need.bytes);
         thing.always &= need.live.is_none();
     }
@@ -173,7 +200,7 @@ fn things(graph: &Graph, class: &Class, moment: u32) -> Vec<Thing> {
 }
 
 const FEWER_STEPS: &str =
-    "run equal layers in a `repeat` over stacked weights, which has the code of one layer, or merge steps";
+    "apply equal layers by `nn.repeated`, or put equal steps in a `repeat`, which has the code of one iteration";
 const SPREAD: &str = "spread the largest of these over more tiles with `map`";
 const NEARER: &str = "place the vertices nearer to their data, or let each of them touch less";
 const LONGER: &str = "map what is copied in longer runs";

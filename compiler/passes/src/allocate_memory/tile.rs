@@ -7,7 +7,7 @@
 //! Invariant: equal shapes get equal addresses.
 
 use super::inventory::{Class, Need};
-use super::pack::{Effort, Item, Packing, STEPS, pack};
+use super::pack::{Effort, Item, Packing, STEPS, least_peak, pack};
 use super::space::{ALIGN, Space, Zone};
 use super::wishes::Wish;
 use girder_ir::layout::Content;
@@ -85,7 +85,8 @@ impl<'a> ClassShape<'a> {
         let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };
         let pack = |wishes: &[IndexedWish]| pack(&self.items(wishes, &space), &space, effort);
         let all = pack(&self.wishes);
-        if all.peak <= usable || self.wishes.is_empty() {
+        let can_fit = || least_peak(&self.items(&[], &space), &space) <= usable;
+        if all.peak <= usable || self.wishes.is_empty() || !can_fit() {
             return all;
         }
         let mut best = pack(&[]);

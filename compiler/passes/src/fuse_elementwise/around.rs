@@ -57,9 +57,9 @@ impl<'g> Fuser<'g> {
     /// Moves chains into the steps of a sequence that read their results, where it pays.
     pub(super) fn prologues(&mut self, sequence: &mut Sequence<'g, '_>) -> Vec<FusedStep> {
         let mut fused: Vec<FusedStep> = vec![];
-        for step in sequence.steps().to_vec() {
+        while let Some(step) = sequence.next_step() {
             while let Some(joined) = self.prologue(sequence, step) {
-                sequence.join(&joined.steps, step);
+                sequence.take(&joined.steps, step);
                 match fused.last_mut().filter(|last| last.at == step) {
                     Some(last) => {
                         last.steps.extend(joined.steps.iter().filter(|&&s| s != step));
@@ -69,6 +69,7 @@ impl<'g> Fuser<'g> {
                 }
             }
         }
+        sequence.rewind();
         fused
     }
 

@@ -11,6 +11,7 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{StepId, VarId};
 use girder_source::Cancel;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// The number of steps after the first one of a chain that are considered for it.
 const WINDOW: usize = 48;
@@ -101,17 +102,19 @@ impl<'g, 'c> Sequence<'g, 'c> {
         (agrees && size + map.size <= MOST_EXPRESSIONS && grown.take(map)).then_some(grown)
     }
 
-    /// Replaces steps by one of them.
-    pub fn take(&mut self, steps: &[StepId], at: StepId) {
-        let visited = self.steps[..self.at].iter().filter(|s| **s == at || !steps.contains(s)).count();
-        self.steps.retain(|s| *s == at || !steps.contains(s));
-        self.at = visited;
-        self.join(steps, at);
+    /// Goes back to the start.
+    pub fn rewind(&mut self) {
+        self.at = 0;
     }
 
-    /// Removes steps that have become part of another one.
-    pub fn join(&mut self, steps: &[StepId], at: StepId) {
-        self.steps.retain(|s| *s == at || !steps.contains(s));
+    /// Removes steps that have become part of one of them. They are near the step that is visited.
+    pub fn take(&mut self, steps: &[StepId], at: StepId) {
+        let near = self.near();
+        let is_left = |s: &&StepId| **s == at || !steps.contains(s);
+        let (before, after) = self.steps[near.clone()].split_at(self.at - near.start);
+        let left: Vec<StepId> = before.iter().filter(is_left).chain(after.iter().filter(is_left)).copied().collect();
+        self.at = near.start + before.iter().filter(is_left).count();
+        self.steps.splice(near, left);
         steps.iter().for_each(|s| _ = self.maps.remove(s));
         // The touches of the fused step are those of all of its steps.
         steps.iter().for_each(|&s| _ = self.touches(s));
@@ -123,9 +126,13 @@ impl<'g, 'c> Sequence<'g, 'c> {
         self.touches.insert(at, joined);
     }
 
-    /// Returns the steps in their present order.
-    pub fn steps(&self) -> &[StepId] {
-        &self.steps
+    /// Returns the positions of the steps that a chain at the step that is visited can have, or can join.
+    fn near(&self) -> Range<usize> {
+        self.at.saturating_sub(1 + WINDOW)..self.steps.len().min(self.at + WINDOW)
+    }
+
+    fn position(&self, step: StepId) -> Option<usize> {
+        self.near().find(|&n| self.steps[n] == step)
     }
 
     /// Returns whether a step is a map.
@@ -141,7 +148,7 @@ impl<'g, 'c> Sequence<'g, 'c> {
         var: VarId,
         users: &SecondaryMap<VarId, Vec<StepId>>,
     ) -> Option<Candidate<'g>> {
-        let end = self.steps.iter().position(|&s| s == reader)?;
+        let end = self.position(reader)?;
         let mut wanted = var;
         // Positions, in order.
         let mut chosen: Vec<usize> = vec![];
@@ -149,8 +156,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
             let is_known = |s: &StepId| *s == reader || chosen.iter().any(|&n| self.steps[n] == *s);
             let mut others = users[wanted].iter().filter(|s| !is_known(s));
             let (Some(&writer), None) = (others.next(), others.next()) else { return None };
-            let at = self.steps[..end].iter().rposition(|&s| s == writer)?;
-            if end - at > WINDOW || !self.is_map(writer) || !self.moves_to(at, end, &chosen) {
+            let at = (end.saturating_sub(WINDOW)..end).rfind(|&n| self.steps[n] == writer)?;
+            if !self.is_map(writer) || !self.moves_to(at, end, &chosen) {
                 return None;
             }
             chosen.insert(chosen.partition_point(|&n| n < at), at);
@@ -216,7 +223,7 @@ impl<'g, 'c> Sequence<'g, 'c> {
     /// Returns the step that writes a variable before a chain reads it, and the place of one of them to which the other
     /// can be moved.
     pub fn writer_before(&mut self, steps: &[StepId], at: StepId, var: VarId) -> Option<(StepId, StepId)> {
-        let end = self.steps.iter().position(|&s| s == at)?;
+        let end = self.position(at)?;
         let least = end.saturating_sub(WINDOW);
         let start = (least..end).rev().find(|&n| {
             let step = self.steps[n];
