@@ -5,12 +5,14 @@
 pub mod names;
 mod numbers;
 mod lists;
+mod rebuilt;
 mod tensors;
 mod data;
 
 use crate::elaborator::Elaborator;
 use crate::value::Given;
 use crate::value::{Place, Tensor, Value};
+use girder_ir::graph::VarClass;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use std::sync::Arc;
@@ -71,11 +73,10 @@ impl Elaborator<'_> {
             "normal_cdf" => self.normal_cdf(given, span),
             "concat" => self.concat(given, span),
             "zeros" => self.zeros(given, span),
-            "params" => {
+            "params" | "states" => {
                 self.static_calls.reads += 1;
-                let vars = self.graph.vars.iter().filter(|(_, v)| v.class == girder_ir::graph::VarClass::Param);
-                let all = vars.map(|(id, v)| Value::from(Tensor { view: View::whole(id, &v.shape), ty: v.ty }));
-                Ok(Value::List(Arc::new(all.collect())))
+                let [of] = self.arguments(name, ["of?"], given, span)?;
+                self.of_class(if name == "params" { VarClass::Param } else { VarClass::State }, of)
             }
             "assert" => self.static_assert(given, span),
             "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "kind_of" | "list" | "reversed" => {
@@ -96,6 +97,25 @@ impl Elaborator<'_> {
         let slots = self.arguments(of, names, given, span)?;
         let nothing = Given { name: "".into(), value: Value::Error, span };
         Ok(slots.map(|s| s.unwrap_or_else(|| nothing.clone())))
+    }
+
+    /// Returns the variables of a class, or the tensors of a nest that are in such variables.
+    fn of_class(&mut self, class: VarClass, of: Option<Given>) -> Result<Value> {
+        let Some(nest) = of else {
+            let vars = self.graph.vars.iter().filter(|(_, v)| v.class == class);
+            let all = vars.map(|(id, v)| Value::from(Tensor { view: View::whole(id, &v.shape), ty: v.ty }));
+            return Ok(Value::List(Arc::new(all.collect())));
+        };
+        let mut all = Vec::new();
+        self.leaves(&nest.value, nest.span, &mut all)?;
+        all.retain(|leaf| matches!(leaf, Value::Tensor(t) if self.is_of_class(t, class)));
+        Ok(Value::List(Arc::new(all)))
+    }
+
+    /// Returns whether a tensor is in variables of a class.
+    fn is_of_class(&self, tensor: &Tensor, class: VarClass) -> bool {
+        let vars = tensor.view.vars();
+        !vars.is_empty() && vars.iter().all(|&var| self.graph.vars[var].class == class)
     }
 
     fn static_assert(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {

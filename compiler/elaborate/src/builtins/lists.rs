@@ -5,7 +5,10 @@
 use crate::elaborator::Elaborator;
 use crate::value::Given;
 use crate::value::{Tuple, Value};
-use girder_source::{Result, Span};
+use girder_ir::graph::VarClass;
+use girder_ir::view::View;
+use girder_source::{Failed, Result, Span};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
@@ -30,9 +33,18 @@ impl Elaborator<'_> {
                 items((0..len).map(|k| Value::Tuple(Arc::new(Tuple::plain(row(k))))).collect())
             }
             "leaves" => {
-                let [x] = self.required(name, ["x"], given, span)?;
+                let [x, captured] = self.arguments(name, ["x", "captured?"], given, span)?;
+                let Some(x) = x else { return Err(Failed) };
+                let captured = match captured.map(|c| (c.value, c.span)) {
+                    None => false,
+                    Some((Value::Bool(captured), _)) => captured,
+                    Some((other, at)) => return Err(self.expected("a static bool", &other, at)),
+                };
                 let mut out = Vec::new();
                 self.leaves(&x.value, x.span, &mut out)?;
+                if captured {
+                    self.captured_beside(&x.value, x.span, &mut out)?;
+                }
                 items(out)
             }
             "rebuilt" => self.rebuilt(given, span),
@@ -79,50 +91,15 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Evaluates `rebuilt(values, like: s)`: the nest `s` with its tensors, in the order of `leaves`, replaced by the
-    /// values of a list.
-    fn rebuilt(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
-        let [values, like] = self.required("rebuilt", ["values", "like"], given, span)?;
-        let at = values.span;
-        let values = self.items(values)?;
-        let mut wanted = Vec::new();
-        self.leaves(&like.value, like.span, &mut wanted)?;
-        if values.len() != wanted.len() {
-            let message = format!("{} values for a nest of {} tensors", values.len(), wanted.len());
-            let help = "`rebuilt` takes one value for each tensor, in the order of `leaves`";
-            return Err(self.error_help("elaborate::arguments", at, message, help));
-        }
-        self.replaced(&like.value, like.span, &mut values.into_iter())
-    }
-
-    /// Returns a nested value with its tensors replaced by `values`, which are as many.
-    fn replaced(&mut self, value: &Value, span: Span, values: &mut impl Iterator<Item = Value>) -> Result<Value> {
-        self.charge(span)?;
-        match value {
-            Value::List(list) => {
-                self.charge_values(list.len() as u64, span)?;
-                let all = list.iter().map(|v| self.replaced(v, span, values)).collect::<Result<_>>()?;
-                Ok(Value::List(Arc::new(all)))
-            }
-            Value::Tuple(tuple) => {
-                self.charge_values(tuple.values.len() as u64, span)?;
-                let all = tuple.values.iter().map(|v| self.replaced(v, span, values)).collect::<Result<_>>()?;
-                Ok(Value::Tuple(Arc::new(Tuple { names: tuple.names.clone(), values: all })))
-            }
-            Value::Tensor(_) => Ok(values.next().unwrap_or(Value::Error)),
-            other => Ok(other.clone()),
-        }
-    }
-
     /// Returns the values of a list, tuple or range.
-    fn items(&mut self, g: Given) -> Result<Vec<Value>> {
+    pub(super) fn items(&mut self, g: Given) -> Result<Vec<Value>> {
         let count = self.count(&g.value, g.span)?;
         self.charge_values(count, g.span)?;
         Ok((0..count).map(|k| self.nth(&g.value, k)).collect())
     }
 
     /// Returns the tensors in a nested value, in order.
-    fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+    pub(super) fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
         self.charge(span)?;
         match value {
             Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),
@@ -134,5 +111,35 @@ impl Elaborator<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Adds the params and states that functions of a nested value have captured, each once, beside those in `out`.
+    fn captured_beside(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+        let view = |v: &Value| if let Value::Tensor(t) = v { Some(t.view.clone()) } else { None };
+        let mut seen: FxHashSet<View> = out.iter().filter_map(view).collect();
+        let mut visited: FxHashSet<usize> = FxHashSet::default();
+        let mut left = vec![value.clone()];
+        while let Some(value) = left.pop() {
+            self.charge(span)?;
+            let mut add = |values: &mut dyn DoubleEndedIterator<Item = &Value>, address: usize| {
+                if visited.insert(address) {
+                    left.extend(values.rev().cloned());
+                }
+            };
+            match &value {
+                Value::List(list) => add(&mut list.iter(), Arc::as_ptr(list) as usize),
+                Value::Tuple(tuple) => add(&mut tuple.values.iter(), Arc::as_ptr(tuple) as usize),
+                Value::Closure(c) => add(&mut c.captured.iter().map(|c| &c.1), Arc::as_ptr(c) as usize),
+                Value::Tensor(tensor) => {
+                    let is_own = |class| self.is_of_class(tensor, class);
+                    if (is_own(VarClass::Param) || is_own(VarClass::State)) && seen.insert(tensor.view.clone()) {
+                        self.charge_values(1, span)?;
+                        out.push(value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

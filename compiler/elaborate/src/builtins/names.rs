@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 48] = [
+pub const NAMES: [&str; 49] = [
     "tile",
     "ipu",
     "linear",
@@ -40,6 +40,7 @@ pub const NAMES: [&str; 48] = [
     "log2",
     "pow",
     "params",
+    "states",
     "assert",
     "list",
     "reversed",
