@@ -138,7 +138,7 @@ impl<'a> Model<'a> {
             let Some(work) = work(step) else { continue };
             let own = graph.origins.span(graph.steps[step].origin);
             if own.lo <= around.lo && around.hi <= own.hi {
-                self.places[stage].fixed += work / phase.ipus.len() as u64;
+                self.places[stage].fixed += work / (phase.ipus.len() as u64).max(1);
                 continue;
             }
             let path = self.path(step, outside);
@@ -171,7 +171,7 @@ impl<'a> Model<'a> {
         }
         match last {
             Some(last) => self.pieces[last].work += waiting,
-            None => self.places[stage].fixed += waiting / phase.ipus.len() as u64,
+            None => self.places[stage].fixed += waiting / (phase.ipus.len() as u64).max(1),
         }
     }
 

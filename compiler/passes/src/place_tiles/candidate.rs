@@ -221,7 +221,12 @@ impl<'a> Candidate<'a> {
     /// Returns the bytes of the largest landing buffers and of the exchange code, as if one tile had the most of each.
     pub(super) fn buffers_and_code(&self) -> u64 {
         let buffers = self.costs.iter().map(|c| c.buffers).max().unwrap_or(0);
-        buffers + self.costs.iter().map(|c| c.code).sum::<u64>()
+        buffers + self.exchange_code()
+    }
+
+    /// Returns the bytes of exchange code, as if one tile had most of that of each item.
+    pub(super) fn exchange_code(&self) -> u64 {
+        self.costs.iter().map(|c| c.code).sum()
     }
 
     /// Returns the bytes of the variables that live together, of the largest buffers and of exchange code, on the

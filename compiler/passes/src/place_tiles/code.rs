@@ -1,5 +1,5 @@
-//! The code of codelets on tiles. The code of a codelet is on a tile once if a vertex there runs it, and only some
-//! memory can run code.
+//! The code of codelets and exchanges on tiles. The code of a codelet is on a tile once if a vertex there runs it, and
+//! only some memory can run code.
 //!
 //! Invariant: if all code fits on one tile, nothing is counted.
 
@@ -16,9 +16,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Default)]
 pub(super) struct Code {
     bytes: SecondaryMap<SpecId, u64>,
-    /// The bytes of code that a tile has room for. The rest of the executable memory is for exchanges and local arrays.
+    /// The bytes of codelets that a tile has room for. The rest of the executable memory is for exchanges and local
+    /// arrays.
     room: u64,
-    fits: bool,
+    /// The bytes that can run code on a tile.
+    executable: u64,
+    /// The bytes of all codelets.
+    all: u64,
 }
 
 impl Code {
@@ -27,26 +31,28 @@ impl Code {
         let mut code = Code::default();
         graph.codelets.iter().for_each(|(id, c)| code.bytes[id] = code_bytes(c, costs[id].as_ref()));
         let executable = machine.memory.regions.iter().filter(|r| r.executable);
-        code.room = (executable.map(|r| f64::from(r.bytes)).sum::<f64>() * ROOM) as u64;
+        code.executable = executable.map(|r| u64::from(r.bytes)).sum();
+        code.room = (code.executable as f64 * ROOM) as u64;
         let used: FxHashSet<SpecId> = graph.families.values().map(|f| f.codelet).collect();
-        code.fits = used.iter().map(|&c| code.bytes[c]).fold(0, u64::saturating_add) <= code.room;
+        code.all = used.iter().map(|&c| code.bytes[c]).fold(0, u64::saturating_add);
         code
     }
 
-    /// Returns whether all code fits on one tile.
+    /// Returns whether all codelets fit on one tile.
     pub(super) fn fits(&self) -> bool {
-        self.fits
+        self.all <= self.room
     }
 
-    /// Returns the bytes of code beyond the room on the tile that has most; `table` gives the tiles of the vertices of
-    /// families that a candidate places.
+    /// Returns the bytes of code beyond the room on the tile that has most, as if that had most of the code of
+    /// `exchanges` too; `table` gives the tiles of the vertices of families that a candidate places.
     pub(super) fn excess<'t>(
         &self,
         graph: &Graph,
         table: impl Fn(FamilyId) -> Option<&'t [u32]>,
         placement: &Placement,
+        exchanges: u64,
     ) -> u64 {
-        if self.fits {
+        if self.fits() && self.all.saturating_add(exchanges) <= self.executable {
             return 0;
         }
         let mut known: FxHashSet<(u32, SpecId)> = FxHashSet::default();
@@ -63,7 +69,9 @@ impl Code {
                 _ => {}
             }
         }
-        tiles.into_values().max().unwrap_or(0).saturating_sub(self.room)
+        let most = tiles.into_values().max().unwrap_or(0);
+        let all = most.saturating_add(exchanges);
+        most.saturating_sub(self.room).max(all.saturating_sub(self.executable))
     }
 
     /// Returns the open compute sets in groups whose code fits on a tile, if that of every set does. Sets are in the

@@ -1,9 +1,10 @@
 //! Regions: the open vertices and variables of a graph, by the tiles among which the text wants them.
 //!
 //! # Note: Regions
-//! Everything inside one `on place { … }` is one region. So are vertices outside whose variables, apart from small
-//! ones, are all in one region of whole processors: the step of an optimiser is on the processor of its parameter.
-//! Everything else is the region of all tiles. Each region has a search of its own, during which the vertices of the
+//! Everything inside one `on place { … }` is one region. So are vertices outside that write persistent variables of one
+//! region of whole processors, or else read only variables of one, apart from small ones: the step of an optimiser is on
+//! the processor of its parameter. What such vertices write belongs to the region too, so that they can follow one
+//! another, and the slots of the optimiser are beside the parameter. Everything else is the region of all tiles. Each region has a search of its own, during which the vertices of the
 //! others stay. Small regions come first, because larger ones can adapt to them. A variable without a region of its own
 //! takes part in the search of each region that uses it, so the parts of one that several processors share follow the
 //! vertices of each.
@@ -14,6 +15,7 @@
 use super::accesses::{Access, FamilyAccess, Item};
 use super::given;
 use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, TileMap};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
@@ -23,6 +25,9 @@ use std::collections::BTreeMap;
 
 /// A variable of so many elements may travel between processors for each vertex that reads it.
 const SMALL: u64 = 64;
+
+/// The greatest number of steps that follow one another from a region.
+const ROUNDS: usize = 16;
 
 /// See the module.
 pub(super) struct Region {
@@ -117,37 +122,54 @@ fn users_in_places(graph: &Graph, items: &[Item]) -> Users {
     users
 }
 
-/// Returns the region of each family outside of all places whose variables are all in one region of whole processors,
-/// apart from small ones: the step of an optimiser belongs to the processor of its parameter.
-fn adopted(
-    graph: &Graph,
-    machine: &Machine,
-    items: &[Item],
-    users: &Users,
-) -> SecondaryMap<FamilyId, Option<TileRange>> {
-    let mut adopted = SecondaryMap::new();
-    let region = |var: VarId| match (graph.vars[var].within, &users[var][..]) {
-        (Some(tiles), _) => Some(tiles),
-        (None, &[tiles]) => Some(tiles),
-        _ => None,
-    };
-    for vertices in open_vertices(items).filter(|v| v.family.within.is_none()) {
-        let parts = vertices.fields.iter().flat_map(|f| &f.parts);
-        let mut regions = vec![];
-        for part in parts {
-            let found = region(part.var);
-            if found.is_some() || graph.vars[part.var].len() > SMALL {
-                regions.push(found);
-            }
+/// The regions of families outside of all places that belong to whole processors.
+type Adopted = SecondaryMap<FamilyId, Option<TileRange>>;
+
+/// Returns the region of each family outside of all places that belongs to one of whole processors: the step of an
+/// optimiser belongs to the processor of its parameter. See the note on regions.
+fn adopted(graph: &Graph, machine: &Machine, items: &[Item], users: &Users) -> Adopted {
+    let mut adopted = Adopted::new();
+    // The regions of variables that only steps outside of all places use, by the steps that write them.
+    let mut written: SecondaryMap<VarId, Vec<TileRange>> = SecondaryMap::new();
+    for _ in 0..ROUNDS {
+        let region = |var: VarId| match (graph.vars[var].within, &users[var][..], &written[var][..]) {
+            (Some(tiles), ..) | (None, &[tiles], _) | (None, [], &[tiles]) => Some(tiles),
+            _ => None,
+        };
+        let open = open_vertices(items).filter(|v| v.family.within.is_none() && adopted[v.id].is_none());
+        let whole = |tiles: &TileRange| tiles.count.is_multiple_of(machine.chip.tiles);
+        let found: Vec<(&FamilyAccess, TileRange)> =
+            open.filter_map(|v| Some((v, region_of(graph, v, region).filter(whole)?))).collect();
+        if found.is_empty() {
+            break;
         }
-        if let [Some(first), others @ ..] = &regions[..]
-            && others.iter().all(|other| *other == Some(*first))
-            && first.count.is_multiple_of(machine.chip.tiles)
-        {
-            adopted[vertices.id] = Some(*first);
+        for (vertices, tiles) in found {
+            adopted[vertices.id] = Some(tiles);
+            for part in vertices.fields.iter().filter(|f| f.dir != Dir::In).flat_map(|f| &f.parts) {
+                if users[part.var].is_empty() && !written[part.var].contains(&tiles) {
+                    written[part.var].push(tiles);
+                }
+            }
         }
     }
     adopted
+}
+
+/// Returns the region of a family: that of the persistent variables that it writes, or else that of all of its
+/// variables that are not small. What it writes may have none.
+fn region_of(graph: &Graph, vertices: &FamilyAccess, region: impl Fn(VarId) -> Option<TileRange>) -> Option<TileRange> {
+    let all = || vertices.fields.iter().flat_map(|f| f.parts.iter().map(move |p| (f.dir != Dir::In, p.var)));
+    let same = |regions: Vec<Option<TileRange>>| match &regions[..] {
+        [Some(first), others @ ..] if others.iter().all(|other| *other == Some(*first)) => Some(*first),
+        _ => None,
+    };
+    let is_kept = |var: VarId| graph.vars[var].is_persistent() && region(var).is_some();
+    let kept: Vec<_> = all().filter(|&(writes, var)| writes && is_kept(var)).map(|(_, var)| region(var)).collect();
+    if !kept.is_empty() {
+        return same(kept);
+    }
+    let counts = |&(writes, var): &(bool, VarId)| region(var).is_some() || (!writes && graph.vars[var].len() > SMALL);
+    same(all().filter(counts).map(|(_, var)| region(var)).collect())
 }
 
 /// Returns whether the vertices of a family stay among some tiles in every placement.

@@ -157,7 +157,8 @@ impl<'a> Search<'a> {
 
     /// Returns the bytes of code beyond the room for it.
     fn excess(&self, candidate: &Candidate) -> u64 {
-        self.problem.code.excess(self.problem.graph, |family| candidate.table(family), self.problem.placement)
+        let (problem, table) = (self.problem, |family| candidate.table(family));
+        problem.code.excess(problem.graph, table, problem.placement, candidate.exchange_code())
     }
 
     /// Returns the rank of the best candidate without its variables, which single changes hardly move.
