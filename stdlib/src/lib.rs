@@ -1,10 +1,11 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 /// The names and texts of all modules. The names of `prelude` need no `use`.
-pub const MODULES: [(&str, &str); 30] = [
+pub const MODULES: [(&str, &str); 31] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
+    ("products", include_str!("../products.gir")),
     ("rows", include_str!("../rows.gir")),
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),

@@ -3,9 +3,9 @@
 //!
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, outermost axis first; one vertex computes one piece. There are as many
-//! pieces as the place has workers, but none is smaller than [`LEAST`] elements or, about, larger than [`MOST`]. The
-//! pieces occupy more than one processor only if each has [`FAR`] elements: smaller ones would not repay the crossing
-//! between processors.
+//! pieces as the place has workers, but none is smaller than [`LEAST`] elements or, about, larger than [`MOST`]. A
+//! function that takes long has smaller pieces, of about [`SLOW`] bundles. The pieces occupy more than one processor only
+//! if each has [`FAR`] times the least elements: smaller ones would not repay the crossing between processors.
 
 mod operand;
 mod codelet;
@@ -19,9 +19,13 @@ use crate::gradients::tape::{EachOf, EntryKind};
 use crate::value::Given;
 use crate::value::{Tensor, Tuple, Value};
 use codelet::{EachBody, EachCodelet};
+use cranelift_entity::EntityRef;
+use girder_codelet::cost::{CostInputs, MemFacts, TileCosts, cost_of};
+use girder_codelet::sizes::{Shape, bind_sizes};
+use girder_ir::codelet::Codelet;
 use girder_ir::family::Domain;
 use girder_ir::graph::VarClass;
-use girder_ir::ids::VarId;
+use girder_ir::ids::{SpecId, VarId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
@@ -31,12 +35,16 @@ use operand::Operand;
 use pieces::Pieces;
 use std::rc::Rc;
 
+/// The bytes of a word, which no two vertices write parts of.
+const WORD: u64 = 4;
 /// Minimal number of elements of a vertex.
 const LEAST: u64 = 32;
 /// The largest number of elements of a piece. Iterations of longer loops are counted, so that they might end the run.
 const MOST: u64 = girder_codelet::interpret::FREE_ITERATIONS;
-/// Minimal number of elements of a piece for the use of a further processor.
-const FAR: u64 = 128;
+/// The bundles that a piece of fewer elements takes about.
+const SLOW: u64 = 1024;
+/// The least pieces of which a piece consists for the use of a further processor.
+const FAR: u64 = 4;
 
 /// Maximal number of axes of a step whose axes were cut.
 const MOST_AXES: usize = 4;
@@ -104,6 +112,11 @@ impl Elaborator<'_> {
                     Operand::One(Tensor { view, ty })
                 }
                 Value::Tensor(t) => Operand::Full(Tensor { view: self.broadcast(t, &shape, span)?, ty }),
+                Value::Float(x) if ty.is_int() && values.iter().any(|v| matches!(v, Value::Tensor(_))) => {
+                    let message = format!("the float {x} and a tensor of type {ty} in one operator");
+                    let help = format!("convert the tensor: `f32(…)`; or round the number: `{ty}(…)`");
+                    return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+                }
                 number => Operand::Static(self.scalar(number, ty, span)?),
             });
         }
@@ -298,7 +311,8 @@ impl Elaborator<'_> {
         let codelet = EachCodelet { body, operands: &operands, outs: &types, rank: shape.len() };
         let module = self.each_codelet(codelet, callees);
         let spec = self.specialised(module, 0, &[], span)?;
-        let grid = self.pieces(&shape);
+        let least = self.least_piece(spec, &types);
+        let grid = self.pieces(&shape, least);
         let mut families = Families::default();
         let name = self.unique_set_name(Some(name), "");
         let views: Vec<View> = views_of(&operands, fulls, out_views);
@@ -333,14 +347,46 @@ impl Elaborator<'_> {
         Ok(())
     }
 
+    /// Returns the minimal number of elements of a piece of an element-wise codelet with results of some types, a power
+    /// of two. Pieces have whole words.
+    fn least_piece(&mut self, spec: SpecId, types: &[ElemType]) -> u64 {
+        if let Some(&known) = self.codelets.least_pieces.get(&spec) {
+            return known;
+        }
+        let words = types.iter().map(|ty| WORD / u64::from(ty.bytes()).min(WORD)).max().unwrap_or(1);
+        let bundles = self.bundles_of_element(&self.graph.codelets[spec]).unwrap_or(0);
+        let slow = (SLOW / bundles.max(1)).max(1);
+        let least = LEAST.min(1 << slow.ilog2()).max(words);
+        self.codelets.least_pieces.insert(spec, least);
+        least
+    }
+
+    /// Returns the bundles that one more element of an element-wise codelet takes.
+    fn bundles_of_element(&self, codelet: &Codelet) -> Option<u64> {
+        let cost = cost_of(codelet, &TileCosts::from(self.machine)).ok()?;
+        let facts = MemFacts::granting(cost.wants());
+        let bundles = |elements: u64| {
+            let mut shapes = vec![Shape::new(); codelet.fields.len()];
+            for (field, decl) in codelet.edges() {
+                let last = decl.dims.len().saturating_sub(1);
+                shapes[field.index()] = (0..decl.dims.len()).map(|k| if k == last { elements } else { 1 }).collect();
+            }
+            let sizes = bind_sizes(codelet, &shapes, &[]).ok()?;
+            let workers = self.machine.chip.workers;
+            let at = CostInputs { sizes: &sizes, consts: &[], worker: 0, workers, counters: &[], facts: &facts };
+            Some(cost.eval(&at))
+        };
+        Some(bundles(2 * LEAST)?.saturating_sub(bundles(LEAST)?) / LEAST)
+    }
+
     /// Returns the length of a piece along each axis. See the note on pieces.
-    fn pieces(&self, shape: &[u64]) -> Vec<u64> {
+    fn pieces(&self, shape: &[u64], least: u64) -> Vec<u64> {
         let total: u64 = shape.iter().product();
         let per_tile = self.machine.chip.workers as u64;
         let workers = self.current_place().count as u64 * per_tile;
         let near = workers.min(self.machine.chip.tiles as u64 * per_tile);
-        let processors = (total / (FAR * near)).max(1);
-        let enough = (total / LEAST).clamp(1, workers.min(near * processors));
+        let processors = (total / (FAR * least * near)).max(1);
+        let enough = (total / least).clamp(1, workers.min(near * processors));
         // All workers have equally many.
         let mut left = enough * total.div_ceil(enough * MOST).max(1);
         let mut grid = Vec::with_capacity(shape.len());

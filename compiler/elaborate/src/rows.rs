@@ -4,8 +4,8 @@
 //!
 //! # Note: One superstep
 //! Rows by the same number are often read close to one another, as those of the weights and the biases of a layer. A
-//! later one joins the superstep of an earlier one of the same body if nothing between them writes what it reads, and
-//! if it cannot fail where the earlier one does not.
+//! later one joins the superstep of an earlier one of the same body if neither that nor a step between them writes what
+//! it reads, and if it cannot fail where the earlier one does not.
 //!
 //! Invariant: the elements that such an index selects are a copy, which nothing but its step writes.
 
@@ -236,8 +236,9 @@ impl Elaborator<'_> {
         }
         let mut vars = x.vars();
         vars.extend(index.start.view.vars());
-        let after = &body.nodes[rows.position + 1..];
-        if after.iter().any(|node| writes(graph, &node.kind, &vars)) {
+        // What the earlier read itself has selected comes after it: `a[k][k]`.
+        let since = &body.nodes[rows.position..];
+        if since.iter().any(|node| writes(graph, &node.kind, &vars)) {
             return None;
         }
         rows.bytes += bytes;

@@ -96,6 +96,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "by_right",
         ],
     ),
+    ("products", &["products_but_one", "each_but_two"]),
     (
         "reduce",
         &[
@@ -116,7 +117,6 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "folded",
             "reduction",
             "spread",
-            "each_but_one",
             "unfolded",
             "at_one",
             "from_one",
@@ -232,6 +232,11 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "apply",
             "train",
             "sequential",
+            "applied",
+            "trained",
+            "repeated",
+            "assert_alike",
+            "in_turn",
         ],
     ),
     ("math", &[]),

@@ -12,6 +12,11 @@ pub const MODELS: &[(&str, &str)] = &[
     ("mean", "let y = x - mean(x, axis: 1, keep: true); return mean(y * y * y);"),
     ("product", "let y = product(x, axis: 1); return sum(y * y) + product(x[0]) + sum(product(w, axis: [0, 2]));"),
     ("product", "let y = x * f64(x < 0.3); return sum(product(y, axis: 0)) + product(y);"),
+    (
+        "each_but_one",
+        "let g = grad(sum(square(product(x, axis: 1))) + product(w[.., 0]), wrt: (x: x, w: w)); \
+         return sum(g.x * g.x * x) + sum(g.w * w);",
+    ),
     ("min_of", "let y = min_of(x, axis: 0); return sum(y * y) + min_of(w);"),
     ("max_of", "let y = max_of(x, axis: 1, keep: true) * x; return sum(y * y) + sum(max_of(w, axis: [0, 2]));"),
     ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),

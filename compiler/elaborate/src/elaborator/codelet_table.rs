@@ -92,6 +92,8 @@ pub struct CodeletTable {
     pub specs: FxHashMap<SpecKey, Option<SpecId>>,
     /// Costs of specialisations; `None` for one that failed.
     pub costs: FxHashMap<SpecKey, Option<Arc<CodeletCost>>>,
+    /// The minimal numbers of elements of pieces of element-wise codelets.
+    pub least_pieces: FxHashMap<SpecId, u64>,
     /// Headers; `None` for one that failed.
     pub headers: FxHashMap<(ModuleRef, usize), Option<Arc<Header>>>,
     /// Modules that the compiler generated, numbered after those that were loaded.

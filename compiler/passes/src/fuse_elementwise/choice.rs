@@ -2,7 +2,7 @@
 //!
 //! Invariant: a choice depends on the graph, the machine and the steps before it only.
 
-use super::cut::{Cut, FamilyField};
+use super::cut::{Cut, FamilyField, LEAST};
 use super::families::{BoxVertices, constants, vertices};
 use super::{Candidate, FusedStep, Fuser};
 use crate::superstep::{self, Rate};
@@ -16,6 +16,9 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Family, Field};
 use girder_ir::ids::{ComputeSetId, FamilyId};
 use girder_ir::program::StepKind;
+
+/// The cycles that a vertex of fewer iterations than usual takes about.
+const SLOW: u64 = 1 << 13;
 
 /// A chain in its cheapest cut.
 pub(super) struct CheapestCut {
@@ -84,7 +87,10 @@ impl<'g> Fuser<'g> {
             cuts.push((cut.clone(), cut.divided(workers)));
             cuts.push((cut.clone(), cut.clone()));
         }
-        cuts.extend(Cut::even(extents, u64::from(tiles) * workers).map(|cut| (cut.clone(), cut)));
+        let even = |least: u64| Cut::even(extents, u64::from(tiles) * workers, least).map(|cut| (cut.clone(), cut));
+        cuts.extend(even(LEAST));
+        // Vertices whose iterations take long can be smaller.
+        cuts.extend(cuts.last().and_then(|(_, cut)| even(self.fewest(chain, memory, cut)?)));
         let mut best: Option<(u64, usize, Vec<BoxVertices>)> = None;
         for (n, (like, cut)) in cuts.iter().enumerate() {
             let Some(vertices) = vertices(chain, memory, cut, &self.offsets) else { continue };
@@ -152,8 +158,23 @@ impl<'g> Fuser<'g> {
         Cut::like(access, &memory.space.extents, first, &of_var)
     }
 
+    /// Returns the minimal number of iterations of a vertex if the iterations of a chain, cut in some way, take long.
+    fn fewest(&mut self, chain: &Chain<'g>, memory: &MemorySlots, cut: &Cut) -> Option<u64> {
+        let iterations = cut.boxes.first()?.iterations();
+        let cycles = self.longest(chain, &vertices(chain, memory, cut, &self.offsets)?, cut)?;
+        let fewest = SLOW / (cycles / iterations.max(1)).max(1);
+        (fewest < LEAST).then_some(fewest.max(1))
+    }
+
     /// Returns the time of the vertices of a cut on the tile that takes longest, or `None` if a codelet has no text.
     fn time(&mut self, chain: &Chain, vertices: &[BoxVertices], cut: &Cut, tiles: u64) -> Option<u64> {
+        let longest = self.longest(chain, vertices, cut)?;
+        let groups = cut.vertices().div_ceil(cut.beside).div_ceil(tiles.max(1));
+        Some(equal_vertices(groups * cut.beside, &Busy::One(longest), &self.costs))
+    }
+
+    /// Returns the time of the vertex of a cut that takes longest, or `None` if a codelet has no text.
+    fn longest(&mut self, chain: &Chain, vertices: &[BoxVertices], cut: &Cut) -> Option<u64> {
         let mut longest = 0;
         for v in vertices {
             self.make(chain, &v.signature);
@@ -169,8 +190,7 @@ impl<'g> Fuser<'g> {
                 Busy::Unit { code, unit } => code.saturating_add(unit),
             });
         }
-        let groups = cut.vertices().div_ceil(cut.beside).div_ceil(tiles.max(1));
-        Some(equal_vertices(groups * cut.beside, &Busy::One(longest), &self.costs))
+        Some(longest)
     }
 
     /// Returns the time of vertices that are spread evenly, or `None` if a codelet has no cost.

@@ -10,8 +10,8 @@
 use girder_fusion::space::{Access, IterationSpace};
 use girder_ir::family::{Domain, Field, Offset};
 
-/// Minimal number of iterations of a vertex.
-const LEAST: u64 = 32;
+/// Minimal number of iterations of a vertex whose iterations take no longer than usual.
+pub(super) const LEAST: u64 = 32;
 /// Minimal number of iterations of a part of a divided vertex.
 const LEAST_PART: u64 = 4;
 /// Maximal number of boxes of a cut.
@@ -255,9 +255,9 @@ impl Cut {
 
     /// Returns the cut into equal boxes, the outermost extent first, of about `pieces` vertices; the last ones of an
     /// extent may be smaller.
-    pub fn even(extents: &[u64], pieces: u64) -> Option<Cut> {
+    pub fn even(extents: &[u64], pieces: u64, least: u64) -> Option<Cut> {
         let all: u64 = extents.iter().product();
-        let mut left = pieces.min(all / LEAST).max(1);
+        let mut left = pieces.min(all / least).max(1);
         let mut spans: Vec<Vec<(u64, Vec<Factor>)>> = vec![];
         for (k, &n) in extents.iter().enumerate() {
             let length = n.div_ceil(left.min(n));
