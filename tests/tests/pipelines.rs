@@ -284,3 +284,119 @@ fn phases_are_made_once() {
     };
     assert!(texts(1000) <= texts(9) + 100, "{} and {}", texts(1000), texts(9));
 }
+
+/// Four dense layers on four processors, and what happens to the gradient.
+fn trained(update: &str) -> String {
+    format!(
+        "use optim; use nn;
+        let net = list k in 0..4 {{ nn.dense(128, 128, seed: k) }};
+        var xs: f32[8, 16, 128] = 1.0;
+        var t: i32;
+        program main() {{
+            let (l, g) = pipeline(micro_batches: 16) {{
+                let mut x = stage on ipu(0) {{ let q = xs[t % 8]; t += 1; q }};
+                for k in 0..4 {{ let u = stage on ipu(k) {{ nn.relu(net[k].apply(x)) }}; x = u; }}
+                let l = stage on ipu(3) {{ mean(x * x) }};
+                (l, grad(l, wrt: net))
+            }};
+            {update}
+            print(\"l\", l);
+        }}"
+    )
+}
+
+/// An optimiser, with its slots and what it makes of the gradient, is on the processors of the parameters. Stages would
+/// otherwise wait for one another.
+#[test]
+fn an_optimiser_is_on_the_processors_of_its_parameters() {
+    let estimate = |update: &str| Program::text(trained(update)).target("bow-2000").estimate("main");
+    let by_hand = "for k in 0..4 { on ipu(k) { optim.adamw(net[k], g[k], rate: 0.01); } }";
+    let by_hand = estimate(by_hand).cycles;
+    for update in [
+        "optim.adamw(net, g, rate: 0.01);",
+        "optim.adamw(net, optim.clip_by_norm(g, 1.0), rate: 0.01);",
+        "optim.lamb(net, g, rate: 0.01);",
+        "optim.sgd(net, g, rate: 0.01, momentum: 0.9);",
+    ] {
+        let cycles = estimate(update).cycles;
+        assert!(cycles * 100 <= by_hand * 105, "{update} {cycles} against {by_hand}");
+    }
+}
+
+/// A stage that only reads or writes has no vertices, but takes part in the report.
+#[test]
+fn a_stage_may_only_send_packets() {
+    let text = "var xs: f32[8] = 1.0; stream lo: out f32[8];
+        program main() {
+            let s = pipeline(micro_batches: 4) {
+                let a = stage on ipu(0) { sqrt(xs) };
+                stage on ipu(1) { lo <- a; }
+                stage on ipu(2) { sum(a) }
+            };
+            print(\"s\", s);
+        }";
+    assert!(Program::text(text).target("small-4").estimate("main").cycles > 0);
+}
+
+/// Processors without a stage do not wait.
+#[test]
+fn a_bubble_is_that_of_the_processors_in_use() {
+    let text = "var x: f32[64] = 1.0; param w: f32[64] = 2.0;
+        program main() {
+            let (l, g) = pipeline(micro_batches: 6) {
+                let a = stage on ipu(0) { tanh(x * w) };
+                let b = stage on ipu(1) { sum(a * w) };
+                (b, grad(b, wrt: w))
+            };
+            print(\"l\", l);
+            print(\"g\", g);
+        }";
+    let bubble = |target: &str| {
+        let stages = Program::text(text).target(target).estimate("main").stages.expect("there are two stages");
+        stages.bubble
+    };
+    assert!((bubble("small-2") - bubble("small-8")).abs() < 0.01, "{} {}", bubble("small-2"), bubble("small-8"));
+}
+
+/// A number that two stages use is on the processors of both.
+#[test]
+fn a_number_of_two_stages_crosses_no_link() {
+    let cycles = |second: &str| {
+        let text = format!(
+            "fn scale<T: float>(x: T[..s], factor: T) -> T[..s] {{ return x * factor; }}
+            var xs: f32[64] = 1.0;
+            program main() {{
+                let s = pipeline(micro_batches: 8) {{
+                    let a = stage on ipu(0) {{ scale(xs, 2.0) }};
+                    stage on ipu(1) {{ sum(scale(a, {second})) }}
+                }};
+                print(\"s\", s);
+            }}"
+        );
+        Program::text(text).target("small-2").estimate("main").cycles
+    };
+    assert_eq!(cycles("2.0"), cycles("3.0"));
+}
+
+/// Plans of products are made once for all processors of one size.
+#[test]
+fn plans_are_shared_by_equal_places() {
+    let steps = |layers: u32| {
+        let text = format!(
+            "use nn;
+            let net = list k in 0..{layers} {{ nn.dense(100, 100, seed: k) }};
+            var x: f32[40, 100] = 1.0;
+            program main() {{
+                let mut y = copy(x);
+                for k in 0..{layers} {{ on ipu(k) {{ y = net[k].apply(y); }} }}
+                print(\"y\", sum(y));
+            }}"
+        );
+        let compiles = |steps: u32| {
+            let program = Program::text(text.clone()).target("bow-2000");
+            program.limit(&format!("static_steps={steps}")).stage(girder::After::ELABORATE).is_ok()
+        };
+        (0..30).map(|k| 100 << k).find(|&steps| compiles(steps)).expect("some limit is enough")
+    };
+    assert!(steps(4) <= 2 * steps(1), "{} {}", steps(4), steps(1));
+}

@@ -161,6 +161,7 @@ impl Elaborator<'_> {
             Some(g) => Err(self.expected_least(least, &g)),
         };
         let (grain, first, tiles) = (number(grain, 1)?, number(first, 0)?, number(tiles, 1)?);
+        self.static_calls.reads += 1;
         let mut place = self.current_place();
         if first.is_some() || tiles.is_some() {
             let start = first.unwrap_or(0);

@@ -32,6 +32,14 @@ impl<'a> Elaborator<'a> {
         self.emission.places().last().and_then(|place| self.some_tiles(*place))
     }
 
+    /// Returns the tiles of the processors of the current place; `None` if these are all processors.
+    pub fn processors_here(&self) -> Option<TileRange> {
+        let (within, tiles) = (self.within_here()?, self.machine.chip.tiles);
+        let (first, end) = (within.first / tiles, (within.first + within.count).div_ceil(tiles));
+        let count = (end - first) * tiles;
+        (count < self.machine.tiles()).then_some(TileRange { first: first * tiles, count })
+    }
+
     /// Returns the tiles of a place; `None` if these are all tiles.
     pub fn some_tiles(&self, place: Place) -> Option<TileRange> {
         (place.count < self.machine.tiles()).then_some(TileRange { first: place.first, count: place.count })
@@ -87,6 +95,7 @@ impl<'a> Elaborator<'a> {
 
     /// Evaluates `tile(k)` or `tile(a..b)`, counted from the current place.
     pub fn tile_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
+        self.static_calls.reads += 1;
         let here = self.current_place();
         let (start, count) = match arg {
             Value::Int(k) => (*k, 1),

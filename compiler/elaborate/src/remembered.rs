@@ -4,7 +4,7 @@
 
 use crate::elaborator::Elaborator;
 use crate::static_calls::{Callee, StaticCall};
-use crate::value::{Given, Value};
+use crate::value::{Given, Place, Value};
 use girder_source::Result;
 
 /// The state on which the value of a function may depend, and that it may change, beside its arguments.
@@ -18,7 +18,10 @@ pub struct State {
 impl Elaborator<'_> {
     /// Returns the call if all arguments are static.
     pub fn static_call(&self, callee: Callee<'_>, given: &[Given]) -> Option<StaticCall> {
-        StaticCall::new(callee, self.current_place(), given)
+        // Places of one size at one position in their processors are alike, but for `tile` and `linear`.
+        let place = self.current_place();
+        let like = Place { first: place.first % self.machine.chip.tiles, ..place };
+        StaticCall::new(callee, like, given)
     }
 
     /// Returns the value of a call, which is made unless it is remembered.

@@ -76,7 +76,8 @@ impl Elaborator<'_> {
     /// Reports a range whose length is not static.
     pub fn no_length(&mut self, span: Span) -> girder_source::Failed {
         let message = "the length of this range is known only at run time";
-        let help = "the length of a range is static: write `t..t + n` with the same `t` twice and a static `n`";
+        let help = "the length of a range is static: write `t..t + n` with the same name `t` twice and a static `n`; \
+                    what a function gives gets a name first, by `let t = …;`";
         self.error_help("elaborate::run_time_length", span, message, help)
     }
 

@@ -2,7 +2,7 @@
 //! as how to cut a product of certain sizes, computes the answer once.
 //!
 //! Invariant: a remembered call has the value that evaluating it again would have. It emitted no step, made no entity,
-//! and read nothing but its arguments, the place, and items of modules, which never change.
+//! and read nothing but its arguments, the size of the place, and items of modules, which never change.
 
 use crate::references::ItemId;
 use crate::value::{Closure, Given, Place, Value};
@@ -87,7 +87,7 @@ pub struct StaticCalls {
     values: FxHashMap<StaticCall, Value>,
     /// The number of remembered calls of each function, and of all closures.
     counts: FxHashMap<Option<ItemId>, usize>,
-    /// How often a function read the state of the graph.
+    /// How often a function read the state of the graph, or where its place is.
     pub reads: u64,
 }
 

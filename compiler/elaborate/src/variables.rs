@@ -101,15 +101,16 @@ impl Elaborator<'_> {
         Ok(Tensor { view: View::whole(var, shape), ty })
     }
 
-    /// Returns a read-only scalar; equal values share one variable.
+    /// Returns a read-only scalar; equal values share one variable on the same processors.
     pub fn constant(&mut self, value: Scalar, span: Span) -> Result<Tensor> {
-        let var = match self.entities.constants.get(&value) {
+        let within = self.processors_here();
+        let var = match self.entities.constants.get(&(value, within)) {
             Some(&v) => v,
             None => {
                 let name = self.entities.vars.unique(format!("constant.{}", value.ty).into());
-                let v = self.add_var(name, VarClass::Const, value.ty, &[], Site::default(), span)?;
+                let v = self.add_var(name, VarClass::Const, value.ty, &[], Site { mapping: None, within }, span)?;
                 self.graph.vars[v].init = Some(Init::Fill(value));
-                self.entities.constants.insert(value, v);
+                self.entities.constants.insert((value, within), v);
                 v
             }
         };

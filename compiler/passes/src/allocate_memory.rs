@@ -22,7 +22,7 @@ mod tile;
 mod verify;
 mod wishes;
 
-pub(crate) use estimate::{code_bytes, costs};
+pub(crate) use estimate::{code_bytes, costs, state_bytes};
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
 pub use space::{Space, Zone};
@@ -42,6 +42,9 @@ use inventory::Class;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 use tile::ClassShape;
+
+/// Another placement may fit if no more than one tile in so many lacks memory.
+const FEW: u64 = 4;
 
 /// See the module.
 pub struct AllocateMemory;
@@ -69,6 +72,8 @@ impl Pass for AllocateMemory {
             let severity = if allowed { Severity::Warning } else { Severity::Error };
             cx.diagnostics.push(report::out_of_memory(severity, &input, &liveness, cx.machine, &over));
             if !allowed {
+                let tiles: u64 = over.iter().map(|(class, _)| class.tiles.count()).sum();
+                cx.few_over = tiles * FEW <= u64::from(cx.machine.tiles());
                 return Err(Failed);
             }
         }

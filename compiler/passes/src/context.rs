@@ -23,14 +23,31 @@ pub struct PassContext<'a> {
     pub timings: Vec<(&'static str, Duration)>,
     /// The time that passes take for each step, if it is measured.
     pub step_times: StepTimes,
+    /// The share of a tile's memory that variables and buffers may take in the estimate of `place-tiles`. The rest is
+    /// for code and for everything that the estimate ignores.
+    pub(crate) room: f64,
+    /// Whether few tiles had too little memory: another placement may fit.
+    pub(crate) few_over: bool,
     covers: Option<Arc<Covers>>,
 }
+
+/// The shares of a tile's memory on which `place-tiles` counts, one after the other until a program fits.
+pub(crate) const ROOMS: [f64; 4] = [0.75, 0.65, 0.4, 0.25];
 
 impl<'a> PassContext<'a> {
     /// Creates a context without timings.
     pub fn new(machine: &'a Machine, session: &'a Session, diagnostics: &'a mut Diagnostics) -> PassContext<'a> {
         let step_times = StepTimes::default();
-        PassContext { machine, session, diagnostics, timings: vec![], step_times, covers: None }
+        PassContext {
+            machine,
+            session,
+            diagnostics,
+            timings: vec![],
+            step_times,
+            room: ROOMS[0],
+            few_over: false,
+            covers: None,
+        }
     }
 
     /// Runs a pass and records its time under a name.

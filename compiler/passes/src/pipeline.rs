@@ -9,16 +9,21 @@
 //! [`PASSES`] is the only place that states the order. Lowering, resuming from text, `girder passes`, `--stage` and
 //! `--time` all follow it.
 //!
+//! # Note: Memory
+//! `place-tiles` estimates how much memory a placement needs. If a few tiles then lack memory, the graph is placed anew
+//! by a search that counts on less of it, and so uses more tiles.
+//!
 //! Invariant: with debug assertions, the verifier of a pass runs after it. A stage that was read from text is never
 //! trusted: see [`resume`].
 
 use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
 use crate::check_replicas::CheckReplicas;
+use crate::context::ROOMS;
 use crate::fuse_elementwise::FuseElementwise;
 use crate::merge_compute_sets::MergeComputeSets;
 use crate::merge_copies::MergeCopies;
-use crate::pass::PassEntry;
+use crate::pass::{Pass, PassEntry};
 use crate::place_tiles::PlaceTiles;
 use crate::plan_transfers::PlanTransfers;
 use crate::progress::Progress;
@@ -27,7 +32,7 @@ use crate::remove_dead_steps::RemoveDeadSteps;
 use crate::schedule_exchange::ScheduleExchange;
 use crate::{PassContext, stage};
 use girder_ir::graph::Graph;
-use girder_source::{Result, beside};
+use girder_source::{Failed, Result, beside};
 
 pub use stage::{AnyStage, Stage, Tables};
 
@@ -166,17 +171,31 @@ fn run_noting(
     cx: &mut PassContext,
     note: impl Fn(&AnyStage),
 ) -> Result<AnyStage> {
-    for pass in PASSES.get(done.0..target.0).unwrap_or_default() {
-        if !is_left_out(pass, cx) {
+    let each = |passes: &[PassEntry], mut at: AnyStage, cx: &mut PassContext| {
+        for pass in passes.iter().filter(|pass| !pass.optional || !cx.session.without.contains(&pass.name)) {
             at = pass.run(at, cx)?;
             note(&at);
         }
+        Ok(at)
+    };
+    let passes = PASSES.get(done.0..target.0).unwrap_or_default();
+    let placing = passes.iter().position(|pass| pass.name == PlaceTiles::NAME);
+    let Some(placing) = placing.filter(|_| target.stage() == Stage::Allocated) else { return each(passes, at, cx) };
+    at = each(&passes[..placing], at, cx)?;
+    let before = cx.diagnostics.len();
+    let mut refused = None;
+    for room in ROOMS {
+        cx.room = room;
+        let placed = each(&passes[placing..], at.clone(), cx);
+        if placed.is_ok() || !std::mem::take(&mut cx.few_over) {
+            return placed;
+        }
+        // What the first placement lacks is reported if no other fits.
+        let report = cx.diagnostics.split_off(before);
+        refused.get_or_insert(report);
     }
-    Ok(at)
-}
-
-fn is_left_out(pass: &PassEntry, cx: &PassContext) -> bool {
-    pass.optional && cx.session.without.contains(&pass.name)
+    cx.diagnostics.extend(refused.into_iter().flatten());
+    Err(Failed)
 }
 
 /// Checks at compile time that each pass takes the stage that the pass before it makes.

@@ -68,7 +68,7 @@ impl Pass for PlaceTiles {
         if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
             return Err(Failed);
         }
-        let placement = linear_placement(&graph, cx.machine);
+        let placement = linear_placement(&graph, cx.machine, cx.room);
         let placement = search::improve(&graph, placement, cx);
         cx.poll()?;
         Ok(Placed { graph, placement: placement.into() })
@@ -81,9 +81,9 @@ impl Pass for PlaceTiles {
 
 /// Returns the placement without a search. Elements and vertices that the text leaves open go to the tiles of their
 /// `within`, or to the first tiles.
-fn linear_placement(graph: &Graph, machine: &Machine) -> Placement {
+fn linear_placement(graph: &Graph, machine: &Machine, room: f64) -> Placement {
     let mut placement = Placement::default();
-    let first = TileRange { first: 0, count: search::least_reach(graph.vars.values(), machine) };
+    let first = TileRange { first: 0, count: search::least_reach(graph.vars.values(), machine, room) };
     let mut next: FxHashMap<TileRange, linear::Cursor> = FxHashMap::default();
     for (id, var) in &graph.vars {
         let tiles = var.within.unwrap_or(first);

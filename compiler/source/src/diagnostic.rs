@@ -229,6 +229,11 @@ impl Diagnostics {
         more.into_iter().for_each(|d| self.push(d));
     }
 
+    /// Removes the diagnostics from a number on, and returns them.
+    pub fn split_off(&mut self, at: usize) -> Vec<Diagnostic> {
+        self.list.split_off(at.min(self.list.len()))
+    }
+
     /// Returns all diagnostics, in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()

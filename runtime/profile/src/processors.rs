@@ -130,13 +130,15 @@ pub(crate) fn stages(
     }
     let (slowest, (most, programs)) = by_ipus.iter().max_by_key(|(ipus, (sum, _))| (*sum, Reverse(**ipus)))?;
     let all = by_ipus.values().fold(0u64, |all, (sum, _)| all.saturating_add(*sum));
-    let busy = processors.iter().map(|p| p.busy as f64).sum::<f64>();
+    // Processors that have no part in the program wait for nothing.
+    let used: Vec<f64> = processors.iter().map(|p| p.busy as f64).filter(|&busy| busy > 0.0).collect();
+    let busy = used.iter().sum::<f64>();
     (by_ipus.len() > 1).then(|| Stages {
         slowest: slowest.to_vec(),
         programs: programs.clone(),
         cycles: *most,
         mean: all / by_ipus.len() as u64,
-        bubble: (1.0 - busy / (processors.len() as f64 * cycles.max(1) as f64)).max(0.0),
+        bubble: (1.0 - busy / (used.len().max(1) as f64 * cycles.max(1) as f64)).max(0.0),
         cut: cut(&phases),
     })
 }

@@ -149,8 +149,8 @@ pub struct Stages {
     pub cycles: u64,
     /// The mean over the stages, which is what each would take if all were equal.
     pub mean: u64,
-    /// The part of the cycles of all processors in which they wait for others: while a pipeline fills and drains, for
-    /// slower stages, and for what runs on some processors alone.
+    /// The part of the cycles of all processors in use in which they wait for others: while a pipeline fills or drains,
+    /// for slower stages, and for what runs on some processors alone.
     pub bubble: f64,
     /// A more even cut, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

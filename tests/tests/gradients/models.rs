@@ -27,6 +27,11 @@ pub const MODELS: &[(&str, &str)] = &[
     ("taken", "let y = slices.taken(x * x, i32([1, 3, 1, 0])); return sum(y * y);"),
     ("scattered", "let y = slices.scattered(x * x, i32([1, 3, 1, 0]), 6); return sum(y * y);"),
     ("row", "var k: i32; k <- 2; let y = x[k]; let z = w[.., k]; return sum(y * y * y) + sum(z * z);"),
+    ("rows", "var k: i32; k <- 1; let y = x.broadcast(2, axis: 0)[k..k + 4]; return sum(y * y * y);"),
+    (
+        "row",
+        "var k: i32; k <- 5; let y = concat([x, x])[k]; let z = x[0].broadcast_to([4, 3])[k - 2]; return sum(y * z);",
+    ),
     ("rows", "var k: i32; k <- 1; let y = x[k..k + 2]; return sum(y * y * y);"),
     ("put_row", "var k: i32; k <- 2; var y: f64[4, 3]; y <- x * x; y[k] <- exp(x[0]); return sum(y * y);"),
     ("put_rows", "var k: i32; k <- 1; var y: f64[4, 3]; y <- x * x; y[k..k + 2] <- x[0..2] * 3.0; return sum(y * y);"),

@@ -3,18 +3,19 @@
 //! # Note: Functions
 //! A function of a nest, such as `apply` of a layer, captures the tensors of the nest, or nests and functions that do.
 //! Where it has captured one of them, or a view into one, that of the result has captured what replaces it, so it
-//! computes with the new tensors. A view can be replaced if the new tensor is in one piece. What is no tensor, such as
+//! computes with the new tensors. So it does where it mentions a variable of its module. A view can be replaced if the new tensor is in one piece. What is no tensor, such as
 //! the slots that an optimiser keeps for a tensor, replaces whole tensors alone.
 //!
 //! Invariant: a function that captures nothing that is replaced stays the same value.
 
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, Global};
 use crate::value::{Closure, Given, Tensor, Tuple, Value};
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
 use girder_ir::view::{View, ViewPart};
 use girder_source::{Result, Span};
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,6 +153,8 @@ impl Elaborator<'_> {
         if let Some(known) = by.known.get(&address) {
             return Ok(known.clone());
         }
+        // A function may mention the nest that it is in.
+        by.known.insert(address, None);
         let found = match value {
             Value::List(list) => {
                 self.all_substituted(list.iter(), span, by)?.map(|values| Value::List(Arc::new(values)))
@@ -160,15 +163,38 @@ impl Elaborator<'_> {
                 .all_substituted(tuple.values.iter(), span, by)?
                 .map(|values| Value::Tuple(Arc::new(Tuple { names: tuple.names.clone(), values }))),
             Value::Closure(closure) => {
-                self.all_substituted(closure.captured.iter().map(|c| &c.1), span, by)?.map(|values| {
-                    let names = closure.captured.iter().map(|c| c.0.clone());
-                    let captured = names.zip(values).collect();
-                    Value::Closure(Arc::new(Closure { module: closure.module, expr: closure.expr, captured }))
-                })
+                let values = self.all_substituted(closure.captured.iter().map(|c| &c.1), span, by)?;
+                let shadowing = self.shadowing(closure, span, by)?;
+                let changes = values.is_some() || !shadowing.is_empty();
+                let old = || closure.captured.iter().map(|c| c.1.clone()).collect();
+                let names = closure.captured.iter().map(|c| c.0.clone());
+                let captured = names.zip(values.unwrap_or_else(old)).chain(shadowing).collect();
+                let (module, expr) = (closure.module, closure.expr);
+                changes.then(|| Value::Closure(Arc::new(Closure { module, expr, captured })))
             }
             _ => None,
         };
         by.known.insert(address, found.clone());
+        Ok(found)
+    }
+
+    /// Returns the names of a function's module that it mentions and that have values in which something is replaced,
+    /// with what these become.
+    fn shadowing(&mut self, closure: &Closure, span: Span, by: &mut Replacements) -> Result<Vec<(SmolStr, Value)>> {
+        let names = self.closures.names.get(&(closure.module, closure.expr)).cloned();
+        let mut found = vec![];
+        for name in names.iter().flat_map(|names| names.iter()) {
+            let is_own = closure.captured.iter().any(|c| c.0 == *name);
+            let Some(Global::Known(value)) = self.scopes.global(closure.module, name).filter(|_| !is_own) else {
+                continue;
+            };
+            let value = value.clone();
+            if let Some(new) = self.substituted(&value, span, by)? {
+                found.push((name.clone(), new));
+            }
+        }
+        let parameters = &self.function_of(closure)?.params;
+        found.retain(|(name, _)| parameters.iter().all(|p| p.name.name != *name));
         Ok(found)
     }
 

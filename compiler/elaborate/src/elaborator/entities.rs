@@ -4,6 +4,7 @@
 //! Invariant: no two variables share a name; nor do two sets, or two programs.
 
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StreamId, VarId};
+use girder_ir::placement::TileRange;
 use girder_ir::types::Scalar;
 use girder_typing::ModuleRef;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,7 +51,7 @@ pub struct Entities {
     /// Variables with drawn initial values whose names decide their sites.
     pub sites_by_name: FxHashSet<VarId>,
     /// Read-only scalars: equal ones are one variable.
-    pub constants: FxHashMap<Scalar, VarId>,
+    pub constants: FxHashMap<(Scalar, Option<TileRange>), VarId>,
     /// The number of the replica.
     pub replica_index: Option<VarId>,
     /// Temporaries that hold copies of rows selected at run time; they cannot be written.

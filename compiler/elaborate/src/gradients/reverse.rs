@@ -436,6 +436,20 @@ impl Elaborator<'_> {
         let given = |name: &str, value: Value| Given { name: name.into(), value, span: e.span };
         let counted = |n: u64| given("count", Value::Int(n as i64));
         let (read, write) = if count.is_some() { ("rows", "put_rows") } else { ("row", "put_row") };
+        if !put && x.view.has_aliases() {
+            // Elements that the view repeats have adjoints of their own first, which are then added.
+            let zeros = self.zeros_of(x.ty, &x.view.shape(), e.span)?;
+            let each = self.copy_of(&zeros, e.span)?;
+            let mut shape = x.view.shape();
+            shape[0] = count.unwrap_or(1);
+            let d = Tensor { view: d.view.reshape(&shape[usize::from(count.is_none())..]), ty: d.ty };
+            let mut list = vec![given("", each.clone().into()), given("", at.into())];
+            list.extend(count.map(counted));
+            list.push(given("value", d.into()));
+            self.prelude_given(write, list, e.span)?;
+            self.note_use(w, &x.view, e);
+            return self.add_adjoint(&mut w.adjoints, &x.view, &each, e.span);
+        }
         let table = self.changing_adjoint(w, x, e.span)?;
         let mut list = vec![given("", table.clone().into()), given("", at.clone().into())];
         list.extend(count.map(counted));

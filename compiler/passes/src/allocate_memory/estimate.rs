@@ -45,7 +45,7 @@ fn statements(block: &StmtBlock) -> u64 {
 }
 
 /// Returns the bytes of the state of one vertex.
-pub(super) fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
+pub(crate) fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
     let edges: u64 = codelet.edges().map(|(_, f)| 4 + 4 * f.dims.len() as u64).sum();
     let consts = family.consts.iter().map(|(f, _)| codelet.fields[*f].ty.bytes().next_multiple_of(4) as u64);
     4 + edges + consts.sum::<u64>()

@@ -11,6 +11,7 @@ use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
 use super::sample::{Sample, Tiles};
 use super::spread::{SpreadTiles, VertexOrder};
+use crate::allocate_memory::state_bytes;
 use cranelift_entity::SecondaryMap;
 use girder_ir::family::Domain;
 use girder_ir::graph::Graph;
@@ -229,8 +230,8 @@ impl<'a> Candidate<'a> {
         self.costs.iter().map(|c| c.code).sum()
     }
 
-    /// Returns the bytes of the variables that live together, of the largest buffers and of exchange code, on the
-    /// fullest tile.
+    /// Returns the bytes of vertices, of the variables that live together, of the largest buffers and of exchange code,
+    /// on the fullest tile.
     pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
         let mut tiles = vec![AtMoments::default(); problem.machine.tiles() as usize];
         let mut everywhere = AtMoments::default();
@@ -240,6 +241,15 @@ impl<'a> Candidate<'a> {
                 self.each_share(problem, id, &mut |tile, bytes| moments::add(&live, bytes, &mut tiles[tile as usize]));
             if let Some(share) = even {
                 moments::add(&live, share, &mut everywhere);
+            }
+        }
+        for (id, family) in &problem.graph.families {
+            let bytes = state_bytes(&problem.graph.codelets[family.codelet], family);
+            let mut add = |tile: u32| tiles[tile as usize].iter_mut().for_each(|sum| *sum += bytes);
+            match (self.table(id), &family.tile, &problem.placement.families[id]) {
+                (Some(tiles), ..) => tiles.iter().for_each(|&tile| add(tile)),
+                (_, Some(map), _) | (_, _, Some(map)) => map.iter(&family.domain).for_each(add),
+                _ => {}
             }
         }
         let most = |moment: usize| everywhere[moment] + tiles.iter().map(|t| t[moment]).max().unwrap_or(0);

@@ -3,8 +3,8 @@
 //!
 //! Invariant: if all code fits on one tile, nothing is counted.
 
-use super::linear::ROOM;
 use crate::allocate_memory::{code_bytes, costs};
+use crate::context::ROOMS;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
@@ -19,20 +19,21 @@ pub(super) struct Code {
     /// The bytes of codelets that a tile has room for. The rest of the executable memory is for exchanges and local
     /// arrays.
     room: u64,
-    /// The bytes that can run code on a tile.
+    /// The bytes that can run code on a tile, as far as the search counts on them.
     executable: u64,
     /// The bytes of all codelets.
     all: u64,
 }
 
 impl Code {
-    pub(super) fn of(graph: &Graph, machine: &Machine) -> Code {
+    pub(super) fn of(graph: &Graph, machine: &Machine, room: f64) -> Code {
         let costs = costs(graph, machine);
         let mut code = Code::default();
         graph.codelets.iter().for_each(|(id, c)| code.bytes[id] = code_bytes(c, costs[id].as_ref()));
         let executable = machine.memory.regions.iter().filter(|r| r.executable);
-        code.executable = executable.map(|r| u64::from(r.bytes)).sum();
-        code.room = (code.executable as f64 * ROOM) as u64;
+        let executable = executable.map(|r| f64::from(r.bytes)).sum::<f64>();
+        code.room = (executable * room) as u64;
+        code.executable = (executable * room / ROOMS[0]) as u64;
         let used: FxHashSet<SpecId> = graph.families.values().map(|f| f.codelet).collect();
         code.all = used.iter().map(|&c| code.bytes[c]).fold(0, u64::saturating_add);
         code

@@ -11,9 +11,6 @@ use girder_ir::placement::{Mapping, TileRange, TileRun, UNPLACED};
 
 /// The least number of bytes of a spread variable on a tile, by default.
 pub(super) const BYTES_PER_TILE: u64 = 128;
-/// The share of a tile's memory that variables and buffers may take in an estimate. The rest is for code and for
-/// everything that estimates ignore.
-pub(super) const ROOM: f64 = 0.75;
 /// The bytes that stay together, so that layouts keep their phase.
 const GRAIN_BYTES: u32 = 8;
 

@@ -9,10 +9,12 @@ use super::moments::Moments;
 use super::owners::Owners;
 use super::regions::Region;
 use super::spread::OpenVertices;
-use crate::StepTimes;
+use crate::allocate_memory::state_bytes;
+use crate::{PassContext, StepTimes};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::TileCosts;
 use girder_ir::codelet::Dir;
+use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_ir::placement::{Placement, TileRange};
@@ -68,15 +70,19 @@ pub(super) struct Program<'a> {
     pub machine: &'a Machine,
     pub items: Vec<Item<'a>>,
     times: &'a StepTimes,
+    room: f64,
+    states: u64,
     code: Code,
     /// Found when they are first needed: most programs are small.
     moments: OnceLock<Moments>,
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn of(graph: &'a Graph, machine: &'a Machine, times: &'a StepTimes) -> Program<'a> {
-        let (items, code) = (accesses::items(graph, machine), Code::of(graph, machine));
-        Program { graph, machine, items, times, code, moments: OnceLock::new() }
+    pub(super) fn of(graph: &'a Graph, machine: &'a Machine, cx: &'a PassContext) -> Program<'a> {
+        let (items, code) = (accesses::items(graph, machine), Code::of(graph, machine, cx.room));
+        let of_family = |f: &Family| f.domain.count().saturating_mul(state_bytes(&graph.codelets[f.codelet], f));
+        let states = graph.families.values().map(of_family).fold(0, u64::saturating_add);
+        Program { graph, machine, items, times: &cx.step_times, room: cx.room, states, code, moments: OnceLock::new() }
     }
 }
 
@@ -91,6 +97,10 @@ pub(super) struct PlacementProblem<'a> {
     pub region: TileRange,
     pub machine: &'a Machine,
     pub times: &'a StepTimes,
+    /// See [`PassContext::room`].
+    pub room: f64,
+    /// The bytes of all vertices.
+    pub states: u64,
     pub costs: TileCosts,
     /// The uses of each variable.
     pub users: SecondaryMap<VarId, Users>,
@@ -145,6 +155,8 @@ impl<'a> PlacementProblem<'a> {
             region: region.tiles,
             machine,
             times: program.times,
+            room: program.room,
+            states: program.states,
             costs,
             users: SecondaryMap::new(),
             open_vars,

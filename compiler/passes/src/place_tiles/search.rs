@@ -60,7 +60,7 @@ pub(super) fn improve(graph: &Graph, mut placement: Placement, cx: &PassContext)
     if !open || machine.tiles() == 1 {
         return placement;
     }
-    let program = Program::of(graph, machine, &cx.step_times);
+    let program = Program::of(graph, machine, cx);
     for region in regions(graph, machine, &program.items) {
         let problem = PlacementProblem::of(&program, &placement, &region);
         if problem.items.is_empty() {
@@ -75,7 +75,7 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
     let (graph, machine) = (problem.graph, problem.machine);
     let own = |id: &VarId| problem.region == all_tiles(machine) || problem.open_vars.binary_search(id).is_ok();
     let own = graph.vars.iter().filter(|(id, _)| own(id)).map(|(_, var)| var);
-    let reach = least_reach(own, machine).min(problem.region.count);
+    let reach = least_reach(own, machine, problem.room).min(problem.region.count);
     let mut start = Candidate::start(problem, reach);
     start.measure_all(problem);
     let vertices: u64 = problem.groups.values().map(|g| g.sites.count()).sum();
@@ -96,9 +96,9 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
 }
 
 /// Returns the number of tiles of as many processors as hold some variables with room to spare.
-pub(super) fn least_reach<'v>(vars: impl Iterator<Item = &'v Var>, machine: &Machine) -> u32 {
+pub(super) fn least_reach<'v>(vars: impl Iterator<Item = &'v Var>, machine: &Machine, room: f64) -> u32 {
     let bytes = vars.map(|v| v.bytes()).fold(0, u64::saturating_add);
-    let room = (f64::from(machine.usable_bytes()) * linear::ROOM) as u64 * u64::from(machine.chip.tiles);
+    let room = (f64::from(machine.usable_bytes()) * room) as u64 * u64::from(machine.chip.tiles);
     bytes.div_ceil(room.max(1)).clamp(1, u64::from(machine.ipus)) as u32 * machine.chip.tiles
 }
 
@@ -137,7 +137,7 @@ impl<'a> Search<'a> {
     }
 
     fn room(&self) -> u64 {
-        (f64::from(self.problem.machine.usable_bytes()) * linear::ROOM) as u64
+        (f64::from(self.problem.machine.usable_bytes()) * self.problem.room) as u64
     }
 
     /// Returns the bytes of all variables that live together.
@@ -151,7 +151,11 @@ impl<'a> Search<'a> {
     fn rank(&self, candidate: &Candidate) -> (u64, u128, u64) {
         let total = self.bytes();
         let room = self.room();
-        let bytes = if total + candidate.buffers_and_code() <= room { 0 } else { candidate.bytes(self.problem) };
+        let bytes = if total + self.problem.states + candidate.buffers_and_code() <= room {
+            0
+        } else {
+            candidate.bytes(self.problem)
+        };
         (bytes.saturating_sub(room) + self.excess(candidate), candidate.cycles(), candidate.used())
     }
 
