@@ -4,8 +4,8 @@
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, outermost axis first; one vertex computes one piece. There are as many
 //! pieces as the place has workers, but none is smaller than [`LEAST`] elements or, about, larger than [`MOST`]. A
-//! function that takes long has smaller pieces, of about [`SLOW`] bundles. The pieces occupy more than one processor only
-//! if each has [`FAR`] times the least elements: smaller ones would not repay the crossing between processors.
+//! function that takes long has smaller pieces, of about [`SLOW`] bundles. The pieces occupy more than one processor
+//! only if each has [`FAR`] times the least elements: smaller ones would not repay the crossing between processors.
 
 mod operand;
 mod codelet;

@@ -3,8 +3,9 @@
 //! # Note: Functions
 //! A function of a nest, such as `apply` of a layer, captures the tensors of the nest, or nests and functions that do.
 //! Where it has captured one of them, or a view into one, that of the result has captured what replaces it, so it
-//! computes with the new tensors. So it does where it mentions a variable of its module. A view can be replaced if the new tensor is in one piece. What is no tensor, such as
-//! the slots that an optimiser keeps for a tensor, replaces whole tensors alone.
+//! computes with the new tensors. So it does where it mentions a variable of its module. A view can be replaced if the
+//! new tensor is in one piece. What is no tensor, such as the slots that an optimiser keeps for a tensor, replaces
+//! whole tensors alone.
 //!
 //! Invariant: a function that captures nothing that is replaced stays the same value.
 

@@ -67,7 +67,9 @@ pub const STEPS: u64 = 100_000;
 /// The number of tries without success after which the search returns to the best order.
 const PATIENCE: u64 = 8;
 
-/// The number of items that cannot fit above which they are not packed: packing takes quadratic time.
+/// The numbers of items that cannot fit above which they are packed only once, and not at all: packing takes quadratic
+/// time.
+const MANY: usize = 1_000;
 const CROWD: usize = 10_000;
 
 /// Returns a peak that no packing is below.
@@ -77,11 +79,11 @@ pub(super) fn least_peak(items: &[Item], space: &Space) -> u64 {
     space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0))
 }
 
-/// Packs items. The search continues while the peak is above `enough`, or a tenth above the largest live set. Items that
-/// cannot fit are packed once.
+/// Packs items. The search continues while the peak is above `enough`, or a tenth above the largest live set. Many
+/// items that cannot fit are packed once.
 pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     let bound = least_peak(items, space);
-    let can_fit = bound <= effort.enough;
+    let can_fit = bound <= effort.enough || items.len() <= MANY;
     if !can_fit && items.len() > CROWD {
         return side_by_side(items, space);
     }

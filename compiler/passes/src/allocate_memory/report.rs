@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
-/// What steps have on a tile is that of many steps if none has one part in `MANY` of it. It is named if it fills one part
-/// in `MANY` of what the tile needs.
+/// What steps have on a tile is that of many steps if none has one part in `MANY` of it. It is named if it fills one
+/// part in `MANY` of what the tile needs.
 const MANY: u64 = 4;
 
 /// A class that does not fit, and its size in bytes.

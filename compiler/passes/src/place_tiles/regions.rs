@@ -2,12 +2,12 @@
 //!
 //! # Note: Regions
 //! Everything inside one `on place { … }` is one region. So are vertices outside that write persistent variables of one
-//! region of whole processors, or else read only variables of one, apart from small ones: the step of an optimiser is on
-//! the processor of its parameter. What such vertices write belongs to the region too, so that they can follow one
-//! another, and the slots of the optimiser are beside the parameter. Everything else is the region of all tiles. Each region has a search of its own, during which the vertices of the
-//! others stay. Small regions come first, because larger ones can adapt to them. A variable without a region of its own
-//! takes part in the search of each region that uses it, so the parts of one that several processors share follow the
-//! vertices of each.
+//! region of whole processors, or else read only variables of one, apart from small ones: the step of an optimiser is
+//! on the processor of its parameter. What such vertices write belongs to the region too, so that they can follow one
+//! another, and the slots of the optimiser are beside the parameter. Everything else is the region of all tiles. Each
+//! region has a search of its own, during which the vertices of the others stay. Small regions come first, because
+//! larger ones can adapt to them. A variable without a region of its own takes part in the search of each region that
+//! uses it, so the parts of one that several processors share follow the vertices of each.
 //!
 //! Invariants: each open vertex is in exactly one region, and each open variable in at least one. A graph without
 //! `within` has one region.
