@@ -23,16 +23,31 @@ pub struct PassContext<'a> {
     pub timings: Vec<(&'static str, Duration)>,
     /// The time that passes take for each step, if it is measured.
     pub step_times: StepTimes,
-    /// The share of a tile's memory that variables and buffers may take in the estimate of `place-tiles`. The rest is
-    /// for code and for everything that the estimate ignores.
-    pub(crate) room: f64,
+    /// How `place-tiles` estimates memory.
+    pub(crate) estimate: MemoryEstimate,
     /// Whether few tiles had too little memory: another placement may fit.
     pub(crate) few_over: bool,
     covers: Option<Arc<Covers>>,
 }
 
-/// The shares of a tile's memory on which `place-tiles` counts, one after the other until a program fits.
-pub(crate) const ROOMS: [f64; 4] = [0.75, 0.65, 0.4, 0.25];
+/// How `place-tiles` estimates memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryEstimate {
+    /// The share of a tile's memory that is filled. The rest is for what the estimate ignores.
+    pub room: f64,
+    /// Whether vertices count, and the code of exchanges as code.
+    pub is_full: bool,
+}
+
+/// The estimates that `place-tiles` uses, one after the other until a program fits. The first one serves most programs;
+/// a full one takes the greatest code of each exchange to be on one tile, which is too much.
+pub(crate) const ESTIMATES: [MemoryEstimate; 5] = [
+    MemoryEstimate { room: 0.75, is_full: false },
+    MemoryEstimate { room: 0.75, is_full: true },
+    MemoryEstimate { room: 0.65, is_full: true },
+    MemoryEstimate { room: 0.4, is_full: true },
+    MemoryEstimate { room: 0.25, is_full: true },
+];
 
 impl<'a> PassContext<'a> {
     /// Creates a context without timings.
@@ -44,7 +59,7 @@ impl<'a> PassContext<'a> {
             diagnostics,
             timings: vec![],
             step_times,
-            room: ROOMS[0],
+            estimate: ESTIMATES[0],
             few_over: false,
             covers: None,
         }

@@ -11,7 +11,7 @@
 //!
 //! # Note: Memory
 //! `place-tiles` estimates how much memory a placement needs. If a few tiles then lack memory, the graph is placed anew
-//! by a search that counts on less of it, and so uses more tiles.
+//! by a search that counts more and fills less, and so uses more tiles.
 //!
 //! Invariant: with debug assertions, the verifier of a pass runs after it. A stage that was read from text is never
 //! trusted: see [`resume`].
@@ -19,7 +19,7 @@
 use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
 use crate::check_replicas::CheckReplicas;
-use crate::context::ROOMS;
+use crate::context::ESTIMATES;
 use crate::fuse_elementwise::FuseElementwise;
 use crate::merge_compute_sets::MergeComputeSets;
 use crate::merge_copies::MergeCopies;
@@ -184,8 +184,8 @@ fn run_noting(
     at = each(&passes[..placing], at, cx)?;
     let before = cx.diagnostics.len();
     let mut refused = None;
-    for room in ROOMS {
-        cx.room = room;
+    for estimate in ESTIMATES {
+        cx.estimate = estimate;
         let placed = each(&passes[placing..], at.clone(), cx);
         if placed.is_ok() || !std::mem::take(&mut cx.few_over) {
             return placed;

@@ -68,7 +68,7 @@ impl Pass for PlaceTiles {
         if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
             return Err(Failed);
         }
-        let placement = linear_placement(&graph, cx.machine, cx.room);
+        let placement = linear_placement(&graph, cx.machine, cx.estimate.room);
         let placement = search::improve(&graph, placement, cx);
         cx.poll()?;
         Ok(Placed { graph, placement: placement.into() })

@@ -230,8 +230,8 @@ impl<'a> Candidate<'a> {
         self.costs.iter().map(|c| c.code).sum()
     }
 
-    /// Returns the bytes of vertices, of the variables that live together, of the largest buffers and of exchange code,
-    /// on the fullest tile.
+    /// Returns the bytes of vertices if they count, of the variables that live together, of the largest buffers and of
+    /// exchange code, on the fullest tile.
     pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
         let mut tiles = vec![AtMoments::default(); problem.machine.tiles() as usize];
         let mut everywhere = AtMoments::default();
@@ -243,7 +243,8 @@ impl<'a> Candidate<'a> {
                 moments::add(&live, share, &mut everywhere);
             }
         }
-        for (id, family) in &problem.graph.families {
+        let counted = problem.graph.families.iter().filter(|_| problem.estimate.is_full);
+        for (id, family) in counted {
             let bytes = state_bytes(&problem.graph.codelets[family.codelet], family);
             let mut add = |tile: u32| tiles[tile as usize].iter_mut().for_each(|sum| *sum += bytes);
             match (self.table(id), &family.tile, &problem.placement.families[id]) {

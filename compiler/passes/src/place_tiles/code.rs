@@ -4,7 +4,7 @@
 //! Invariant: if all code fits on one tile, nothing is counted.
 
 use crate::allocate_memory::{code_bytes, costs};
-use crate::context::ROOMS;
+use crate::context::ESTIMATES;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
@@ -33,7 +33,7 @@ impl Code {
         let executable = machine.memory.regions.iter().filter(|r| r.executable);
         let executable = executable.map(|r| f64::from(r.bytes)).sum::<f64>();
         code.room = (executable * room) as u64;
-        code.executable = (executable * room / ROOMS[0]) as u64;
+        code.executable = (executable * room / ESTIMATES[0].room) as u64;
         let used: FxHashSet<SpecId> = graph.families.values().map(|f| f.codelet).collect();
         code.all = used.iter().map(|&c| code.bytes[c]).fold(0, u64::saturating_add);
         code

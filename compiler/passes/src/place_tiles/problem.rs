@@ -10,6 +10,7 @@ use super::owners::Owners;
 use super::regions::Region;
 use super::spread::OpenVertices;
 use crate::allocate_memory::state_bytes;
+use crate::context::MemoryEstimate;
 use crate::{PassContext, StepTimes};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::TileCosts;
@@ -70,7 +71,7 @@ pub(super) struct Program<'a> {
     pub machine: &'a Machine,
     pub items: Vec<Item<'a>>,
     times: &'a StepTimes,
-    room: f64,
+    estimate: MemoryEstimate,
     states: u64,
     code: Code,
     /// Found when they are first needed: most programs are small.
@@ -79,10 +80,14 @@ pub(super) struct Program<'a> {
 
 impl<'a> Program<'a> {
     pub(super) fn of(graph: &'a Graph, machine: &'a Machine, cx: &'a PassContext) -> Program<'a> {
-        let (items, code) = (accesses::items(graph, machine), Code::of(graph, machine, cx.room));
+        let (items, estimate) = (accesses::items(graph, machine), cx.estimate);
+        let code = Code::of(graph, machine, estimate.room);
         let of_family = |f: &Family| f.domain.count().saturating_mul(state_bytes(&graph.codelets[f.codelet], f));
-        let states = graph.families.values().map(of_family).fold(0, u64::saturating_add);
-        Program { graph, machine, items, times: &cx.step_times, room: cx.room, states, code, moments: OnceLock::new() }
+        let states = match estimate.is_full {
+            true => graph.families.values().map(of_family).fold(0, u64::saturating_add),
+            false => 0,
+        };
+        Program { graph, machine, items, times: &cx.step_times, estimate, states, code, moments: OnceLock::new() }
     }
 }
 
@@ -97,9 +102,8 @@ pub(super) struct PlacementProblem<'a> {
     pub region: TileRange,
     pub machine: &'a Machine,
     pub times: &'a StepTimes,
-    /// See [`PassContext::room`].
-    pub room: f64,
-    /// The bytes of all vertices.
+    pub estimate: MemoryEstimate,
+    /// The bytes of all vertices, if they count.
     pub states: u64,
     pub costs: TileCosts,
     /// The uses of each variable.
@@ -155,7 +159,7 @@ impl<'a> PlacementProblem<'a> {
             region: region.tiles,
             machine,
             times: program.times,
-            room: program.room,
+            estimate: program.estimate,
             states: program.states,
             costs,
             users: SecondaryMap::new(),

@@ -75,7 +75,7 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
     let (graph, machine) = (problem.graph, problem.machine);
     let own = |id: &VarId| problem.region == all_tiles(machine) || problem.open_vars.binary_search(id).is_ok();
     let own = graph.vars.iter().filter(|(id, _)| own(id)).map(|(_, var)| var);
-    let reach = least_reach(own, machine, problem.room).min(problem.region.count);
+    let reach = least_reach(own, machine, problem.estimate.room).min(problem.region.count);
     let mut start = Candidate::start(problem, reach);
     start.measure_all(problem);
     let vertices: u64 = problem.groups.values().map(|g| g.sites.count()).sum();
@@ -137,7 +137,7 @@ impl<'a> Search<'a> {
     }
 
     fn room(&self) -> u64 {
-        (f64::from(self.problem.machine.usable_bytes()) * self.problem.room) as u64
+        (f64::from(self.problem.machine.usable_bytes()) * self.problem.estimate.room) as u64
     }
 
     /// Returns the bytes of all variables that live together.
@@ -162,7 +162,8 @@ impl<'a> Search<'a> {
     /// Returns the bytes of code beyond the room for it.
     fn excess(&self, candidate: &Candidate) -> u64 {
         let (problem, table) = (self.problem, |family| candidate.table(family));
-        problem.code.excess(problem.graph, table, problem.placement, candidate.exchange_code())
+        let exchanges = if problem.estimate.is_full { candidate.exchange_code() } else { 0 };
+        problem.code.excess(problem.graph, table, problem.placement, exchanges)
     }
 
     /// Returns the rank of the best candidate without its variables, which single changes hardly move.
