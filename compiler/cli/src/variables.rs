@@ -211,6 +211,26 @@ fn check_array(array: &ArrayFile, (ty, shape): (ElemType, &[u64]), what: &str, f
         return Ok(());
     }
     let (found, wanted) = (shaped(header.ty, &header.shape), shaped(ty, shape));
-    let help = "save it with NumPy in the variable's type and shape: `np.save(file, x.astype(np.float32))`";
+    let mut saved = "x".to_string();
+    if header.ty != ty {
+        saved += &format!(".astype(np.{})", numpy_name(ty));
+    }
+    let help = if len != shape.iter().product::<u64>() {
+        format!("save an array of the shape {shape:?} with NumPy: `np.save(file, {saved})`")
+    } else {
+        let reshaped = if fits { String::new() } else { format!(".reshape({shape:?})") };
+        format!("save it with NumPy in the variable's type and shape: `np.save(file, {saved}{reshaped})`")
+    };
     Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
+}
+
+/// Returns NumPy's name of an element type.
+fn numpy_name(ty: ElemType) -> String {
+    let name = ty.to_string();
+    match name.split_at(1) {
+        ("f", bits) => format!("float{bits}"),
+        ("i", bits) => format!("int{bits}"),
+        ("u", bits) => format!("uint{bits}"),
+        _ => format!("{name}_"),
+    }
 }

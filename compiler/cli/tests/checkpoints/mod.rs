@@ -232,3 +232,21 @@ fn the_command_line_is_checked_first() {
         assert!(!done.errors.contains("memory::"), "{options}: {}", done.errors);
     }
 }
+
+/// The help names what is to be changed: the type, the shape, or both.
+#[test]
+fn an_array_that_does_not_fit_is_to_be_changed_where_it_differs() {
+    let directory = TestDirectory::new();
+    directory.write("x.gir", "var x: f64[2, 2];\nvar k: i32[4];\nprogram main() { print(\"x\", sum(x)); }\n");
+    let save = |name: &str, array: &girder::Array| arrays::write(&directory.path(name), array).expect("a file");
+    save("four.npy", &crate::floats(&[4, 1], &[1.0, 2.0, 3.0, 4.0]));
+    save("three.npy", &crate::floats(&[3], &[1.0, 2.0, 3.0]));
+    for (given, help) in [
+        ("x=four.npy", "np.save(file, x.astype(np.float64).reshape([2, 2]))"),
+        ("k=four.npy", "np.save(file, x.astype(np.int32).reshape([4]))"),
+        ("x=three.npy", "an array of the shape [2, 2] with NumPy: `np.save(file, x.astype(np.float64))`"),
+    ] {
+        let done = directory.line(&format!("girder run x.gir --set {given} --message-format json"));
+        assert!(done.code == 1 && done.errors.contains(help), "{given}: {}", done.errors);
+    }
+}
