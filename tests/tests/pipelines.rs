@@ -289,8 +289,8 @@ fn phases_are_made_once() {
 fn trained(update: &str) -> String {
     format!(
         "use optim; use nn;
-        let net = list k in 0..4 {{ nn.dense(128, 128, seed: k) }};
-        var xs: f32[8, 16, 128] = 1.0;
+        let net = list k in 0..4 {{ nn.dense(256, 256, seed: k) }};
+        var xs: f32[8, 16, 256] = 1.0;
         var t: i32;
         program main() {{
             let (l, g) = pipeline(micro_batches: 16) {{

@@ -187,12 +187,17 @@ fn run_noting(
     for estimate in ESTIMATES {
         cx.estimate = estimate;
         let placed = each(&passes[placing..], at.clone(), cx);
-        if placed.is_ok() || !std::mem::take(&mut cx.few_over) {
+        let goes_on = std::mem::take(&mut cx.few_over);
+        let is_final = placed.is_ok() || cx.session.cancel.is_cancelled();
+        if is_final || (refused.is_none() && !goes_on) {
             return placed;
         }
         // What the first placement lacks is reported if no other fits.
         let report = cx.diagnostics.split_off(before);
         refused.get_or_insert(report);
+        if !goes_on {
+            break;
+        }
     }
     cx.diagnostics.extend(refused.into_iter().flatten());
     Err(Failed)
