@@ -152,7 +152,20 @@ fn codelets_that_do_not_fit_one_tile_are_spread() {
     assert!(cycles(graph, program.machine()).is_some());
 }
 
-/// Compares the placements of an example. Returns the violations.
+/// The kernel of a convolution goes to all tiles. In pieces of two elements its exchange would take about as long, but
+/// need 9 KB of code on every tile.
+#[test]
+fn what_all_vertices_read_comes_in_few_pieces() {
+    let text = "use nn;
+        let c = nn.conv_layer([3, 3], 16, 16, pad: 1, bias: false, seed: 1);
+        let b = nn.batch_norm_layer(16);
+        var x: f32[8, 32, 32, 16] = 0.1;
+        program main() { print(sum(b.train(c.apply(x)))); }";
+    let profile = Program::text(text).target("gc200").estimate("main");
+    let code = profile.memory.categories.iter().find(|c| c.name == "code of exchanges").expect("exchanges");
+    assert!(code.worst <= 4_000, "{}", code.worst);
+}
+
 /// What lives together fits; what its vertices would concentrate on few tiles is spread.
 #[test]
 fn programs_that_fill_much_of_a_machine_fit() {
@@ -178,6 +191,7 @@ fn programs_that_fill_much_of_a_machine_fit() {
     }
 }
 
+/// Compares the placements of an example. Returns the violations.
 fn example((name, arguments, shorter): Example) -> Vec<String> {
     let path = format!("examples/{name}.gir");
     let text = shorter.iter().fold(files::text(&path), |text, (long, short)| {

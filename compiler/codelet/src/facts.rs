@@ -30,6 +30,9 @@ pub struct Facts {
     pub cover: SecondaryMap<FieldId, Cover>,
     /// For a `multi` codelet: an element of a field that every worker writes if it ends, whatever its number.
     pub shared: SecondaryMap<FieldId, Option<SmallVec<[i64; 3]>>>,
+    /// For a `multi` codelet: `out` fields all of whose elements the workers write in full, each worker its share of a
+    /// loop. What else is written is not certain.
+    pub parted: EntitySet<FieldId>,
     /// The weights with which loops count iterations.
     pub weights: Weights,
 }
@@ -87,7 +90,15 @@ pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
             shared[region.field] = region.axes.iter().map(|a| a.start.is_constant()).collect();
         }
     }
-    Facts { proven, cover, shared, weights: outcome.weights }
+    let mut parted = EntitySet::new();
+    let regions = || outcome.written.iter().flatten();
+    for (field, _) in codelet.edges().filter(|f| codelet.multi && cover[f.0] == Cover::Full) {
+        let mut own = regions().filter(|r| r.field == field).peekable();
+        if own.peek().is_some() && own.all(|r| r.together) {
+            parted.insert(field);
+        }
+    }
+    Facts { proven, cover, shared, parted, weights: outcome.weights }
 }
 
 #[cfg(test)]

@@ -36,13 +36,13 @@ impl ElementAccess {
     }
 
     /// Returns the store of an `out` field in a codelet with a reduction, if it is the only one and stores every
-    /// element.
+    /// element once. The workers of a `multi` codelet have to share a loop around it.
     pub fn store(codelet: &Codelet, field: FieldId, facts: &Facts) -> Option<ElementAccess> {
-        // Several workers may store the same element.
-        if codelet.fields[field].dir != Dir::Out || facts.cover[field] != Cover::Full || codelet.multi {
+        if codelet.fields[field].dir != Dir::Out || facts.cover[field] != Cover::Full || !has_reduction(&codelet.body) {
             return None;
         }
-        if !has_reduction(&codelet.body) {
+        // Without branches all stores are certain ones.
+        if codelet.multi && !(is_straight(&codelet.body) && facts.parted.contains(field)) {
             return None;
         }
         let found = Finder::find(codelet, field)?;
@@ -61,6 +61,15 @@ fn named(codelet: &Codelet, index: &Index, loops: &[Option<LocalId>]) -> Option<
     let named = index.iter().map(of).collect::<Option<SmallVec<[LocalId; 3]>>>()?;
     let differ = named.iter().enumerate().all(|(k, a)| !named[..k].contains(a));
     (differ && named.len() == loops.len()).then_some(named)
+}
+
+/// Returns whether a block has no branches but its loops, outside of reductions.
+fn is_straight(block: &StmtBlock) -> bool {
+    block.iter().all(|stmt| match stmt {
+        Stmt::For { body, .. } => is_straight(body),
+        Stmt::Set { .. } | Stmt::Store { .. } | Stmt::Reduce(_) => true,
+        _ => false,
+    })
 }
 
 fn has_reduction(block: &StmtBlock) -> bool {

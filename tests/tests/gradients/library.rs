@@ -102,6 +102,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         &[
             "block_length",
             "share_of",
+            "tile_share_of",
+            "equal_part",
             "crew",
             "reduced_axes",
             "from_start",

@@ -40,8 +40,9 @@ struct Set {
     sums: Vec<Sum>,
     /// The bytes of buffers on the current tile.
     room: f64,
-    /// The runs of the current field: variable, number of runs that each stands for, run.
-    pieces: Vec<(VarId, f64, Run)>,
+    /// The runs of the current field: the variable, by how many runs of it a listed one counts, how many runs of the
+    /// mapping it stands for, and the run.
+    pieces: Vec<(VarId, (f64, f64), Run)>,
     runs: Vec<Run>,
     work: u64,
 }
@@ -64,6 +65,10 @@ pub(super) fn of(problem: &PlacementProblem, item: &Item, candidate: &Candidate,
         (Access::Packet(chunks), _) => problem.packet(chunks, candidate),
     })
 }
+
+/// The bytes of exchange code that are worth a cycle. Code takes no time, but memory that other steps need: of two
+/// placements that take about as long, the one whose exchanges have few pieces is better.
+const CODE_BYTES_PER_CYCLE: u64 = 64;
 
 impl PlacementProblem<'_> {
     fn bytes(&self, var: VarId) -> f64 {
@@ -113,7 +118,8 @@ impl PlacementProblem<'_> {
         let code = set.before.code_bytes(self.machine) + set.after.code_bytes(self.machine);
         let moving =
             set.before.cycles(self.machine, true, sample.ratio) + set.after.cycles(self.machine, false, sample.ratio);
-        Estimate { cycles: moving.saturating_add(sample.cycles), buffers: buffers as u64, code, work: set.work }
+        let cycles = moving.saturating_add(sample.cycles).saturating_add(code / CODE_BYTES_PER_CYCLE);
+        Estimate { cycles, buffers: buffers as u64, code, work: set.work }
     }
 
     /// Returns the number of tiles that hold a range of a variable, if its `tiles` share it evenly.
@@ -146,8 +152,14 @@ impl PlacementProblem<'_> {
         for part in &field.parts {
             let first = first(part);
             for &(start, len) in &part.runs {
-                candidate.runs(part.var, first + start, first + start + len, &mut set.runs);
-                set.pieces.extend(set.runs.iter().map(|&run| (part.var, part.each, run)));
+                let whole = candidate.runs(part.var, first + start, first + start + len, &mut set.runs);
+                let stands_for = if whole {
+                    1.0
+                } else {
+                    let homes = self.homes(part.var, len, candidate.tiles_of(self, part.var));
+                    (homes / set.runs.len() as f64).max(1.0)
+                };
+                set.pieces.extend(set.runs.iter().map(|&run| (part.var, (part.each, stands_for), run)));
             }
             room += part.elements as f64 * self.bytes(part.var);
         }
@@ -158,9 +170,9 @@ impl PlacementProblem<'_> {
         set.before.next_field();
         set.after.next_field();
         set.room += room * looked.each;
-        for (var, each, run) in std::mem::take(&mut set.pieces) {
+        for (var, (each, stands_for), run) in std::mem::take(&mut set.pieces) {
             let bytes = (run.end - run.start) as f64 * self.bytes(var) * each * looked.each;
-            self.piece(set, (k, field.dir), var, (bytes, each * looked.each), run, looked.tile);
+            self.piece(set, (k, field.dir), var, (bytes, stands_for * each * looked.each), run, looked.tile);
         }
     }
 
@@ -225,7 +237,8 @@ impl PlacementProblem<'_> {
             }
         }
         let code = traffic.code_bytes(self.machine);
-        Estimate { cycles: traffic.cycles(self.machine, false, 1.0), buffers: 0, code, work }
+        let cycles = traffic.cycles(self.machine, false, 1.0).saturating_add(code / CODE_BYTES_PER_CYCLE);
+        Estimate { cycles, buffers: 0, code, work }
     }
 
     /// Returns the part of a packet's time that depends on its tiles.

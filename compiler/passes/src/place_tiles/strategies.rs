@@ -17,6 +17,10 @@ pub(super) enum Strategy {
     Spread(u64, u32),
 }
 
+/// The tiles from a small group to that of the next compute set, if they begin on different tiles. The number is prime,
+/// so that groups go round all tiles.
+const APART: u32 = 61;
+
 /// Returns the candidate of a strategy, measured.
 pub(super) fn candidate_of<'a>(
     problem: &PlacementProblem<'a>,
@@ -28,7 +32,7 @@ pub(super) fn candidate_of<'a>(
     match strategy {
         Strategy::Follow(order, tiles) => {
             for (id, group) in &problem.groups {
-                candidate.place_group(problem, id, spread(group, order, (problem.region.first, tiles), start.reach));
+                candidate.place_group(problem, id, spread(problem, group, order, tiles, start.reach));
             }
             follow(problem, &mut candidate, tiles);
         }
@@ -43,9 +47,22 @@ pub(super) fn candidate_of<'a>(
     candidate
 }
 
-/// Returns the rule that spreads a group over tiles. Small groups of one compute set begin on different tiles.
-fn spread(group: &VertexGroup, order: VertexOrder, (first, tiles): (u32, u32), reach: u32) -> GroupRule {
-    let apart = if group.sites.count() * 2 <= u64::from(tiles) { group.number } else { 0 };
+/// Returns the rule that spreads a group over tiles. Small groups of one compute set begin on different tiles. Those of
+/// different sets begin on the same tiles, so that one step finds what the other has written, unless these tiles would
+/// have too much code of exchanges.
+fn spread(problem: &PlacementProblem, group: &VertexGroup, order: VertexOrder, tiles: u32, reach: u32) -> GroupRule {
+    let first = problem.region.first;
+    let count = group.sites.count().max(1);
+    let mut apart = if count * 2 <= u64::from(tiles) { group.number } else { 0 };
+    if problem.estimate.is_full {
+        // The vertices of a small group are so many tiles apart; one on few tiles may begin on any.
+        let distance = if count * 2 <= u64::from(tiles) {
+            (u64::from(tiles) / count) as u32
+        } else {
+            reach.saturating_sub(tiles) + 1
+        };
+        apart = group.set.as_u32().wrapping_mul(APART).wrapping_add(apart) % distance;
+    }
     let apart = if apart + tiles <= reach { apart } else { apart.min(tiles / 2) };
     GroupRule::Spread { order, first: first + apart, tiles: tiles.min(reach.saturating_sub(apart)).max(1) }
 }

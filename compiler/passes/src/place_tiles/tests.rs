@@ -4,6 +4,7 @@ use super::accesses::{self, Access};
 use super::spread::{OpenVertices, VertexOrder};
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
+use crate::context::ESTIMATES;
 use cranelift_entity::EntityRef;
 use girder_ir::affine::Affine;
 use girder_ir::codelet::{Dir, Expr, ExprKind};
@@ -15,6 +16,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Diagnostics, Session, Span};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn place(b: Build) -> (Result<Placed>, Diagnostics) {
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
@@ -77,6 +79,31 @@ fn long_vertices_have_a_worker_each_and_their_data_with_them() {
         let homes: Vec<u32> = (0..48).map(|e| mapping(&p, var).tile_of(48, e)).collect();
         assert_eq!(homes, found);
     }
+}
+
+#[test]
+fn small_sets_begin_on_different_tiles_if_a_tile_lacked_memory() {
+    let found = ESTIMATES[..2].iter().map(|&estimate| {
+        let mut b = Build::new();
+        let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
+        takes(&mut b, codelet, 60_000);
+        let sets: Vec<_> = (0..3)
+            .map(|k| {
+                let mut var = |name: &str| b.var(&format!("{name}{k}"), VarClass::Var, &[8], None);
+                let (x, y) = (var("x"), var("y"));
+                let views = [elements(&x, 8), elements(&y, 8)];
+                Tree::Execute(b.set(&format!("s{k}"), &[Vertices { codelet, views: &views, tiles: None }]))
+            })
+            .collect();
+        b.program("main", true, &Tree::Seq(sets));
+        let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
+        let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
+        cx.estimate = estimate;
+        let p = PlaceTiles::run(b.graph, &mut cx).unwrap();
+        verify_placement(&p, &p.placement, &machine).unwrap();
+        (0..3).map(|k| tiles(&p, k)[0]).collect::<BTreeSet<_>>().len()
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]

@@ -317,3 +317,35 @@ fn constants_decide_shifts() {
     });
     assert!(all_proven(&c, &facts));
 }
+
+#[test]
+fn workers_that_share_a_loop_part_a_field() {
+    let parted = |shares: bool, step: i64| {
+        let mut b = Builder::new();
+        b.codelet.multi = true;
+        let size = b.size("n");
+        let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
+        let (n, i) = (b.size_of(size), b.local(I64));
+        let (worker, workers) = (b.expr(I64, ExprKind::Worker), b.expr(I64, ExprKind::Workers));
+        let mut part = |b: &mut Builder, of: ExprId| {
+            let product = b.binary(Mul, of, n);
+            b.binary(Div, product, workers)
+        };
+        let (lo, hi) = if shares {
+            let one = b.int(1);
+            let next = b.binary(Add, worker, one);
+            (part(&mut b, worker), part(&mut b, next))
+        } else {
+            (b.int(0), n)
+        };
+        let vi = b.get(i);
+        let store = b.store(y, &[vi], n);
+        let body = b.for_loop(i, lo, hi, step, vec![store]);
+        let c = b.finish(vec![body]);
+        let facts = compare(&c, &[Shape::from_slice(&[8])]);
+        (cover(&facts), facts.parted.contains(y))
+    };
+    assert_eq!(parted(true, 1), (Cover::Full, true));
+    assert_eq!(parted(false, 1), (Cover::Full, false));
+    assert_eq!(parted(true, 2).1, false);
+}
