@@ -206,7 +206,13 @@ impl Line<'_, '_, '_> {
         let (values, stores) = (self.values(), self.stores());
         self.check_memory(&values, &stores)?;
         let mut uses: SecondaryMap<Val, u32> = SecondaryMap::new();
-        values.iter().flat_map(|&v| &graph.nodes[v].args).for_each(|&a| uses[a] += 1);
+        let mut users: SecondaryMap<Val, Option<Val>> = SecondaryMap::new();
+        for &v in &values {
+            for &a in &graph.nodes[v].args {
+                uses[a] += 1;
+                users[a] = Some(v);
+            }
+        }
         stores.iter().for_each(|s| uses[s.3] += 1);
         self.check_carried(&values, &uses)?;
         let width = self.width(&values, &stores);
@@ -227,7 +233,7 @@ impl Line<'_, '_, '_> {
                     line.integer += self.computed_index(pointer) * width;
                     1
                 }
-                Op::Binary(BinaryOp::Mul) if self.is_fused(v, &values, &uses) => 0,
+                Op::Binary(BinaryOp::Mul) if self.is_fused(v, &values, &uses, users[v]) => 0,
                 _ => {
                     let slots = self.demand.slots(v);
                     let arg_is_float = node.args.first().is_some_and(|&a| graph.nodes[a].ty.is_float());
@@ -265,22 +271,22 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && self.demand.costs.vector_bytes >= 8 && values.iter().any(is_first)
     }
 
-    /// Returns whether a value is a product of `f32` that one sum uses, as its multiply-add: the first product of the
-    /// sum.
-    fn is_fused(&self, v: Val, values: &[Val], uses: &SecondaryMap<Val, u32>) -> bool {
+    /// Returns whether a value is a product of `f32` that one sum, its last user, uses as its multiply-add: the first
+    /// product of the sum. The values ascend.
+    fn is_fused(&self, v: Val, values: &[Val], uses: &SecondaryMap<Val, u32>, user: Option<Val>) -> bool {
         let nodes = &self.demand.walk.graph.nodes;
         let is_product = |&&a: &&Val| {
             let node = &nodes[a];
             matches!(node.op, Op::Binary(BinaryOp::Mul))
                 && node.ty == ElemType::F32
                 && uses[a] == 1
-                && values.contains(&a)
+                && values.binary_search(&a).is_ok()
         };
-        let takes = |u: &Val| {
-            matches!(nodes[*u].op, Op::Binary(BinaryOp::Add | BinaryOp::Sub))
-                && nodes[*u].args.iter().find(is_product) == Some(&v)
+        let takes = |u: Val| {
+            matches!(nodes[u].op, Op::Binary(BinaryOp::Add | BinaryOp::Sub))
+                && nodes[u].args.iter().find(is_product) == Some(&v)
         };
-        is_product(&&v) && values.iter().any(takes)
+        is_product(&&v) && user.is_some_and(takes)
     }
 
     /// Returns the elements of a vector: as many of the widest type in memory or operations as 64 bits hold.

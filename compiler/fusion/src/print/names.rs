@@ -7,7 +7,7 @@ use super::block::PRELUDE;
 use girder_ir::codelet::Codelet;
 use girder_ir::types::ElemType;
 use smol_str::{SmolStr, format_smolstr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that mean something in every codelet, besides element types.
 const RESERVED: [&str; 18] = [
@@ -20,6 +20,8 @@ pub struct Names {
     taken: BTreeSet<SmolStr>,
     /// Names of fields and sizes, which hide others.
     bound: BTreeSet<SmolStr>,
+    /// The first number to try behind each wish: smaller ones are taken.
+    next: BTreeMap<SmolStr, u32>,
 }
 
 impl Names {
@@ -29,7 +31,7 @@ impl Names {
             codelet.fields.values().map(|f| &f.name).chain(codelet.sizes.values()).cloned().collect();
         let reserved = RESERVED.into_iter().chain(ElemType::ALL.into_iter().map(ElemType::name));
         let reserved = reserved.map(SmolStr::from);
-        Names { taken: bound.iter().cloned().chain(reserved).collect(), bound }
+        Names { taken: bound.iter().cloned().chain(reserved).collect(), bound, next: BTreeMap::new() }
     }
 
     /// Returns whether a field or size hides the other meaning of a name.
@@ -39,9 +41,14 @@ impl Names {
 
     /// Returns an unused name: the one that is wished, or that with a number.
     pub fn unused(&mut self, wish: &str) -> SmolStr {
-        let name = std::iter::once(SmolStr::from(wish)).chain((1u32..).map(|n| format_smolstr!("{wish}{n}")));
-        let mut name = name.skip_while(|name| self.taken.contains(name));
-        let name = name.next().unwrap_or_default();
+        let number = self.next.entry(wish.into()).or_default();
+        let name = loop {
+            let name = if *number == 0 { wish.into() } else { format_smolstr!("{wish}{number}") };
+            *number += 1;
+            if !self.taken.contains(&name) {
+                break name;
+            }
+        };
         self.taken.insert(name.clone());
         name
     }
