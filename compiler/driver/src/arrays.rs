@@ -196,7 +196,10 @@ pub fn header_in(archive: &mut Archive, index: usize) -> Result<Header, String> 
 /// Returns the elements of an array of an archive.
 pub fn elements_in(archive: &mut Archive, index: usize) -> Result<Vec<u8>, String> {
     let mut entry = archive.by_index(index).map_err(|e| e.to_string())?;
-    Header::read(&mut entry)?.elements(entry)
+    let bytes = Header::read(&mut entry)?.elements(&mut entry)?;
+    // The reader compares the checksum at the end, which is where the elements end.
+    std::io::copy(&mut entry.take(LONGEST_HEADER), &mut std::io::sink()).map_err(|e| e.to_string())?;
+    Ok(bytes)
 }
 
 impl Header {
@@ -452,6 +455,24 @@ mod tests {
             std::fs::write(&path, &whole[..end]).unwrap();
             assert!(read(&path, None).is_err(), "{end} bytes are enough");
         }
+    }
+
+    #[test]
+    fn the_checksum_of_an_archive_is_compared() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npz");
+        let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+        let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        archive.start_file("x.npy", stored).unwrap();
+        archive.write_all(&npy_header(ElemType::U8, &[4])).unwrap();
+        archive.write_all(&[1, 2, 3, 250]).unwrap();
+        archive.finish().unwrap();
+        assert_eq!(&read(&path, None).unwrap().bytes[..], [1, 2, 3, 250]);
+        let mut whole = std::fs::read(&path).unwrap();
+        let at = whole.windows(4).position(|w| w == [1, 2, 3, 250]).unwrap();
+        whole[at + 1] ^= 1;
+        std::fs::write(&path, &whole).unwrap();
+        assert!(read(&path, None).unwrap_err().contains("checksum"));
     }
 
     #[test]
