@@ -39,7 +39,8 @@ pub(super) fn out_of_memory(
     let moment = fullest_moment(&class.needs);
     let steps = OfSteps::at(class, moment, machine).filter(|steps| steps.bytes.saturating_mul(MANY) >= peak);
     let of_steps = steps.as_ref().map(|s| format!("; {} {} bytes of it", s.what, s.bytes));
-    let message = message(class, peak, tile, moment, machine) + &of_steps.unwrap_or_default() + &others(&over, tile);
+    let message =
+        message(class, peak, tile, moment, machine) + &of_steps.unwrap_or_default() + &others(&over, tile, machine);
     let mut d = match severity {
         Severity::Error => Diagnostic::error("memory::out_of_memory", Span::NONE, message),
         Severity::Warning => Diagnostic::warning("memory::out_of_memory", Span::NONE, message),
@@ -103,9 +104,7 @@ fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) 
     if live > usable {
         return format!("tile {tile} needs {peak} bytes, but has {usable}: {} too many", peak - usable);
     }
-    let code = class.needs.iter().filter(|n| is_executable(n.content) && is_live(n, moment));
-    let code: u64 = code.map(|n| n.bytes).sum();
-    let room: u64 = machine.memory.regions.iter().filter(|r| r.executable).map(|r| r.bytes as u64).sum();
+    let (code, room) = (code_at(class, moment), code_room(machine));
     if code > room {
         return format!("tile {tile} has {code} bytes of code and local arrays, but {room} where they can be");
     }
@@ -113,8 +112,27 @@ fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) 
     format!("tile {tile} holds {live} bytes of {usable}, but they cannot be put so that they fit: {gaps} are missing")
 }
 
+/// Returns the bytes of a class that only some memory can hold.
+fn code_at(class: &Class, moment: u32) -> u64 {
+    let code = class.needs.iter().filter(|n| is_executable(n.content) && is_live(n, moment));
+    code.fold(0, |sum, n| sum.saturating_add(n.bytes))
+}
+
+/// Returns the bytes of the memory that can hold code.
+fn code_room(machine: &Machine) -> u64 {
+    machine.memory.regions.iter().filter(|r| r.executable).map(|r| u64::from(r.bytes)).sum()
+}
+
+/// Returns the bytes that a tile of a class needs, and of what: of code if everything else would fit.
+fn needed((class, peak): &Over, machine: &Machine) -> (u64, &'static str) {
+    let moment = fullest_moment(&class.needs);
+    let code = code_at(class, moment);
+    let fits = sum_at(&class.needs, moment) <= u64::from(machine.usable_bytes());
+    if fits && code > code_room(machine) { (code, "bytes of code") } else { (*peak, "bytes") }
+}
+
 /// Returns the part of the message about other tiles.
-fn others(over: &[Over], tile: u32) -> String {
+fn others(over: &[Over], tile: u32, machine: &Machine) -> String {
     let count = over.iter().map(|(class, _)| class.tiles.count()).sum::<u64>() - 1;
     if count == 0 {
         return String::new();
@@ -123,15 +141,15 @@ fn others(over: &[Over], tile: u32) -> String {
         1 => "; one other tile does not fit".to_string(),
         n => format!("; {n} other tiles do not fit"),
     };
-    let mut groups: IndexMap<u64, Vec<u32>> = IndexMap::new();
-    for (class, peak) in over {
-        groups.entry(*peak).or_default().extend(class.tiles.iter().filter(|&t| t != tile));
+    let mut groups: IndexMap<(u64, &str), Vec<u32>> = IndexMap::new();
+    for one in over {
+        groups.entry(needed(one, machine)).or_default().extend(one.0.tiles.iter().filter(|&t| t != tile));
     }
     groups.retain(|_, tiles| !tiles.is_empty());
     let shown = groups.len().min(GROUPS);
-    for (k, (peak, tiles)) in groups.into_iter().take(GROUPS).enumerate() {
+    for (k, ((amount, of), tiles)) in groups.into_iter().take(GROUPS).enumerate() {
         let (separator, verb) = (if k == 0 { ':' } else { ',' }, if tiles.len() == 1 { "needs" } else { "need" });
-        text += &format!("{separator} {} {verb} {peak} bytes", names(&TileSet::new(tiles)));
+        text += &format!("{separator} {} {verb} {amount} {of}", names(&TileSet::new(tiles)));
     }
     if over.len() > shown + 1 { text + ", …" } else { text }
 }
