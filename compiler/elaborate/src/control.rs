@@ -17,6 +17,7 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A condition or selector, evaluated.
@@ -155,6 +156,11 @@ impl<'a> Elaborator<'a> {
         }
         if let Some(Value::Tuple(first)) = values.first() {
             let (names, count) = (first.names.clone(), first.values.len());
+            for value in &values {
+                if let Value::Tuple(t) = value {
+                    self.are_named(names.iter().map(SmolStr::as_str), t, span)?;
+                }
+            }
             let mut joined = Vec::with_capacity(count);
             for k in 0..count {
                 let members: Option<Vec<Value>> = values

@@ -118,6 +118,8 @@ impl Elaborator<'_> {
             TypeKind::Tuple(parts) => match value {
                 Value::Unit if parts.is_empty() => Ok(Value::Unit),
                 Value::Tuple(t) if t.values.len() == parts.len() => {
+                    let stated = parts.iter().map(|(name, _)| name.as_ref().map_or("", |n| n.name.as_str()));
+                    self.are_named(stated, &t, span)?;
                     let mut out = Tuple { names: vec![], values: vec![] };
                     for ((name, part), (own, v)) in parts.iter().zip(t.names.iter().zip(&t.values)) {
                         out.values.push(self.fit(v.clone(), part, sizes, span)?);
@@ -132,6 +134,18 @@ impl Elaborator<'_> {
             },
             TypeKind::Name { name, dims } => self.fit_name(value, name, dims.as_deref(), sizes, span),
         }
+    }
+
+    /// Checks that no member of a tuple has another name than the one wanted at its place.
+    pub fn are_named<'n>(&mut self, wanted: impl Iterator<Item = &'n str>, tuple: &Tuple, span: Span) -> Result<()> {
+        for (k, (wanted, given)) in wanted.zip(&tuple.names).enumerate() {
+            if !wanted.is_empty() && !given.is_empty() && wanted != given {
+                let message = format!("member {k} of this tuple is `{given}`, but `{wanted}` is wanted there");
+                let help = "give the members in one order everywhere, or without names";
+                return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+            }
+        }
+        Ok(())
     }
 
     fn fit_name(

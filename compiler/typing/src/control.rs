@@ -156,6 +156,13 @@ impl<'a> Builder<'a, '_> {
         names: Vec<Option<smol_str::SmolStr>>,
         span: Span,
     ) -> Value {
+        for (v, _) in arms.iter() {
+            if let Value::Tuple(list) = v
+                && !self.are_named(names.iter().map(Option::as_ref), list.iter().map(|m| m.0.as_ref()), span)
+            {
+                return Value::Error;
+            }
+        }
         let mut members = vec![];
         for (i, name) in names.iter().enumerate() {
             let mut of_arms: Vec<(Value, StmtBlock)> = vec![];

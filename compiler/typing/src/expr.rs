@@ -95,6 +95,10 @@ impl<'a> Builder<'a, '_> {
         if args.is_empty() {
             return Value::Unit;
         }
+        let named: Vec<&ast::Ident> = args.iter().filter_map(|a| a.name.as_ref()).collect();
+        if let Some(n) = (0..named.len()).find(|&k| named[..k].iter().any(|n| n.name == named[k].name)) {
+            return self.error("names::duplicate", named[n].span, format!("`{}` is named twice", named[n].name));
+        }
         let values = self.values(&args.iter().map(|a| a.value).collect::<Vec<_>>());
         let names = args.iter().map(|a| a.name.as_ref().map(|n| n.name.clone()));
         let value = Value::Tuple(names.zip(values).collect());

@@ -30,6 +30,10 @@ impl<'a> Builder<'a, '_> {
         match (&ty.kind, value) {
             (_, Value::Error) => Value::Error,
             (ast::TypeKind::Tuple(types), Value::Tuple(list)) if types.len() == list.len() => {
+                let stated = types.iter().map(|(name, _)| name.as_ref().map(|n| &n.name));
+                if !self.are_named(stated, list.iter().map(|(name, _)| name.as_ref()), span) {
+                    return Value::Error;
+                }
                 let members = types.iter().zip(list).map(|((name, ty), (old, v))| {
                     let name = name.as_ref().map(|n| n.name.clone()).or(old);
                     let v = self.deeper(span, |s| s.typed(v, ty, span)).unwrap_or(Value::Error);
@@ -46,6 +50,25 @@ impl<'a> Builder<'a, '_> {
                 Value::Error
             }
         }
+    }
+
+    /// Reports members of a tuple that have other names than those wanted at their places; a member without a name has
+    /// that of its place.
+    pub(super) fn are_named<'n>(
+        &mut self,
+        wanted: impl Iterator<Item = Option<&'n SmolStr>>,
+        given: impl Iterator<Item = Option<&'n SmolStr>>,
+        span: Span,
+    ) -> bool {
+        let differ = |(a, b): (Option<&'n SmolStr>, Option<&'n SmolStr>)| a.zip(b).filter(|(a, b)| a != b);
+        let Some((k, (wanted, given))) = wanted.zip(given).map(differ).enumerate().find_map(|(k, d)| Some((k, d?)))
+        else {
+            return true;
+        };
+        let message = format!("member {k} of this tuple is `{given}`, but `{wanted}` is wanted there");
+        let d = Diagnostic::error("codelet::type_mismatch", span, message);
+        self.report(d.help("give the members in one order everywhere, or without names"));
+        false
     }
 
     fn typed_by_name(

@@ -16,7 +16,7 @@ use smol_str::SmolStr;
 enum Target {
     Local(LocalId, SmolStr),
     Element(View),
-    Members(Vec<(Target, Span)>),
+    Members(Vec<(Option<SmolStr>, Target, Span)>),
     Error,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Builder<'a, '_> {
         if let ast::ExprKind::Tuple(args) = &node.kind {
             let members = args.iter().map(|a| {
                 let span = self.tree().exprs[a.value].span;
-                (self.target(a.value), span)
+                (None, self.target(a.value), span)
             });
             return Target::Members(members.collect());
         }
@@ -230,7 +230,7 @@ impl<'a> Builder<'a, '_> {
                 _ => Target::Error,
             },
             Value::Tuple(list) => {
-                let members = list.into_iter().map(|(_, v)| (self.local_target(v, name, span), span));
+                let members = list.into_iter().map(|(member, v)| (member, self.local_target(v, name, span), span));
                 Target::Members(members.collect())
             }
             Value::View(v) => self.element_target(v, span),
@@ -301,7 +301,7 @@ impl<'a> Builder<'a, '_> {
             }
             Target::Members(list) => {
                 let statements = self.mark();
-                for (t, _) in list {
+                for (_, t, _) in list {
                     self.keep_target(t, mark + (self.mark() - statements));
                 }
             }
@@ -323,12 +323,15 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn store_members(&mut self, list: Vec<(Target, Span)>, mut value: Value, span: Span) {
+    fn store_members(&mut self, list: Vec<(Option<SmolStr>, Target, Span)>, mut value: Value, span: Span) {
         // All values are evaluated before the first is assigned: `(a, b) = (b, a)` swaps.
         self.keep(&mut value, "");
         match value {
             Value::Tuple(values) if values.len() == list.len() => {
-                for ((t, _), (_, v)) in list.into_iter().zip(values) {
+                if !self.are_named(list.iter().map(|m| m.0.as_ref()), values.iter().map(|m| m.0.as_ref()), span) {
+                    return;
+                }
+                for ((_, t, _), (_, v)) in list.into_iter().zip(values) {
                     self.store(t, v, span);
                 }
             }

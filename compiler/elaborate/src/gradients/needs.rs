@@ -73,12 +73,19 @@ impl Elaborator<'_> {
     }
 
     fn not_differentiable(&mut self, r: Refusal, e: &Entry, taken: Span) -> Failed {
+        if let Some(d) = r.error {
+            return self.report(d.label(e.span, "applied here").label(taken, "gradient taken here"));
+        }
+        let help = match r.inside {
+            None => "give the function a rule: `grad f(x; y; dy) { return (x: dy * …); }`",
+            Some(_) => "such a rule is one formula; let a `fn` apply the codelet function, and give that one a rule",
+        };
         let within = r.inside.map(|f| format!(", in the rule of `{f}`")).unwrap_or_default();
         let message = format!("a codelet function with {} is not differentiated{within}", r.what);
         let at = if r.span == Span::NONE { e.span } else { r.span };
         let d = Diagnostic::error("grad::codelet", at, message).label(e.span, "applied here");
         let d = d.label(taken, "gradient taken here");
-        self.report(d.help("give the function a rule: `grad f(x; y; dy) { return (x: dy * …); }`"))
+        self.report(d.help(help))
     }
 
     /// Notes that the gradient passes through elements that a tensor had at an entry.

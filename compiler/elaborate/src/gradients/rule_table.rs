@@ -4,7 +4,7 @@
 
 use crate::modules::{Entry, Modules};
 use girder_source::{Diagnostic, Diagnostics};
-use girder_syntax::ast::{self, ItemKind};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 
@@ -37,7 +37,7 @@ impl Rules {
                 let ItemKind::Grad(g) = &i.kind else { continue };
                 match rule_of(modules, module, g) {
                     Ok((function, f)) => {
-                        let wrong = misnamed(f, g);
+                        let wrong = misnamed(&m.tree, f, g);
                         if let Some(d) = wrong {
                             diagnostics.push(d);
                             continue;
@@ -93,17 +93,14 @@ fn rule_of<'m>(
 }
 
 /// Returns the error of a rule whose names do not fit its function.
-fn misnamed(f: &ast::Fn, g: &ast::Grad) -> Option<Diagnostic> {
+fn misnamed(tree: &ast::Module, f: &ast::Fn, g: &ast::Grad) -> Option<Diagnostic> {
     for p in &g.params {
-        if !f.params.iter().any(|q| q.name.name == p.name) {
-            let message = format!("`{}` has no parameter `{}`", f.name.dotted(), p.name);
-            let near = girder_source::closest(&p.name, f.params.iter().map(|q| q.name.name.as_str()));
-            let d = Diagnostic::error("grad::rule_name", p.span, message).label(f.name.span, "the function");
-            return Some(match near {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d.help("the first list of a rule names parameters of its function"),
-            });
+        if !is_parameter(f, &p.name) {
+            return Some(no_parameter(f, p));
         }
+    }
+    if let Some(d) = wrong_members(tree, f, g) {
+        return Some(d);
     }
     if g.results.len() != g.adjoints.len() || g.results.is_empty() {
         let message = "a rule names as many adjoints as results";
@@ -111,4 +108,58 @@ fn misnamed(f: &ast::Fn, g: &ast::Grad) -> Option<Diagnostic> {
         return Some(d.help("write `grad f(x; y; dy) { … }`: parameters, the result, its adjoint"));
     }
     None
+}
+
+/// Returns the error of a tuple of adjoints whose names are not those of parameters, or stand in it twice.
+fn wrong_members(tree: &ast::Module, f: &ast::Fn, g: &ast::Grad) -> Option<Diagnostic> {
+    let RuleBody { last, .. } = split(tree, &g.body);
+    let ExprKind::Tuple(args) = &tree.exprs[last?].kind else { return None };
+    let names: Vec<&ast::Ident> = args.iter().filter_map(|a| a.name.as_ref()).collect();
+    for (k, name) in names.iter().enumerate() {
+        if !is_parameter(f, &name.name) {
+            return Some(no_parameter(f, name));
+        }
+        if let Some(first) = names[..k].iter().find(|n| n.name == name.name) {
+            let message = format!("the rule of `{}` gives two adjoints of `{}`", f.name.dotted(), name.name);
+            let d = Diagnostic::error("grad::rule_name", name.span, message).here("again here");
+            return Some(d.label(first.span, "given here").help("add them: `x: a + b`"));
+        }
+    }
+    None
+}
+
+fn is_parameter(f: &ast::Fn, name: &str) -> bool {
+    f.params.iter().any(|p| p.name.name == name)
+}
+
+/// Returns the error of a rule that names no parameter of its function.
+pub fn no_parameter(f: &ast::Fn, name: &ast::Ident) -> Diagnostic {
+    let message = format!("`{}` has no parameter `{}`", f.name.dotted(), name.name);
+    let near = girder_source::closest(&name.name, f.params.iter().map(|p| p.name.name.as_str()));
+    let d = Diagnostic::error("grad::rule_name", name.span, message).label(f.name.span, "the function");
+    match near {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d.help("a rule takes parameters of its function, and gives adjoints of parameters"),
+    }
+}
+
+/// The parts of a rule's body.
+pub struct RuleBody<'t> {
+    /// The statements before the last one.
+    pub before: &'t [ast::StmtId],
+    /// What the last one returns.
+    pub last: Option<ExprId>,
+}
+
+/// Returns the parts of a rule's body.
+pub fn split<'t>(tree: &'t ast::Module, body: &'t ast::Body) -> RuleBody<'t> {
+    match (body.value, body.stmts.split_last()) {
+        (Some(e), _) => RuleBody { before: &body.stmts, last: Some(e) },
+        (None, Some((&s, before))) => match tree.stmts[s].kind {
+            StmtKind::Return(e) => RuleBody { before, last: e },
+            StmtKind::Expr { expr, semi: false } => RuleBody { before, last: Some(expr) },
+            _ => RuleBody { before: &body.stmts, last: None },
+        },
+        _ => RuleBody { before: &body.stmts, last: None },
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::order::Moment;
 use super::replay::Accesses;
-use super::rule_table::RuleRef;
+use super::rule_table::{RuleBody, RuleRef, no_parameter, split};
 use super::state::ReverseWalk;
 use super::tape::{EntryKind, each_tensor, map_tensors};
 use crate::elaborator::{Elaborator, Global};
@@ -14,27 +14,9 @@ use crate::value::{Tensor, Value};
 use girder_ir::ids::VarId;
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Result, Span};
-use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
-
-/// The parts of a rule's body.
-struct RuleBody<'t> {
-    before: &'t [ast::StmtId],
-    last: Option<ExprId>,
-}
-
-fn split<'t>(tree: &'t ast::Module, body: &'t ast::Body) -> RuleBody<'t> {
-    match (body.value, body.stmts.split_last()) {
-        (Some(e), _) => RuleBody { before: &body.stmts, last: Some(e) },
-        (None, Some((&s, before))) => match tree.stmts[s].kind {
-            StmtKind::Return(e) => RuleBody { before, last: e },
-            StmtKind::Expr { expr, semi: false } => RuleBody { before, last: Some(expr) },
-            _ => RuleBody { before: &body.stmts, last: None },
-        },
-        _ => RuleBody { before: &body.stmts, last: None },
-    }
-}
 
 impl<'a> Elaborator<'a> {
     fn rule_parts(&self, rule: RuleRef) -> Option<(&'a ast::Module, &'a ast::Grad, &'a ast::Fn)> {
@@ -149,6 +131,7 @@ impl<'a> Elaborator<'a> {
         for (name, value) in bound {
             self.define(name.clone(), value.clone(), false);
         }
+        let (begin, first) = (self.moment(), self.graph.vars.len());
         let mut done = self.define_results(&g.results, y, g.name.span);
         done = done.and_then(|()| self.define_results(&g.adjoints, dy, g.name.span));
         let members = done.and_then(|()| {
@@ -169,7 +152,7 @@ impl<'a> Elaborator<'a> {
                             let value = self.expr(a.value)?;
                             members.push((name.clone(), value, tree.exprs[a.value].span));
                         } else if !f.params.iter().any(|p| p.name.name == name.name) {
-                            return Err(self.no_rule_parameter(f, name));
+                            return Err(self.report(no_parameter(f, name)));
                         }
                     }
                 }
@@ -183,10 +166,11 @@ impl<'a> Elaborator<'a> {
                 }
                 None => return Err(self.no_members(g.body.span)),
             }
+            self.check_foreign_write(&format!("the rule of `{}`", f.name.dotted()), first, begin, g.name.span)?;
             let mut fitted = vec![];
             for (name, value, at) in members {
                 let Some((_, of)) = bound.iter().find(|(n, _)| *n == name.name) else {
-                    return Err(self.no_rule_parameter(f, &name));
+                    return Err(self.report(no_parameter(f, &name)));
                 };
                 if wanted.contains(&name.name) {
                     let value = self.fit_adjoint(&name.name, of, value, at)?;
@@ -222,21 +206,13 @@ impl<'a> Elaborator<'a> {
         self.error_help("grad::rule_shape", span, "a rule returns a tuple with names", help)
     }
 
-    fn no_rule_parameter(&mut self, f: &ast::Fn, name: &ast::Ident) -> girder_source::Failed {
-        let near = girder_source::closest(&name.name, f.params.iter().map(|p| p.name.name.as_str()));
-        let message = format!("`{}` has no parameter `{}`", f.name.dotted(), name.name);
-        let d = Diagnostic::error("grad::rule_name", name.span, message).label(f.name.span, "the function");
-        self.report(match near {
-            Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d,
-        })
-    }
-
     /// Checks that an adjoint has the structure, the shapes and the types of its parameter.
     fn fit_adjoint(&mut self, name: &str, of: &Value, value: Value, span: Span) -> Result<Value> {
         match (of, value) {
             (Value::Tensor(x), Value::Tensor(d)) => {
+                // One element does not stand for all: only axes of length 1 may be missing.
                 if d.ty == x.ty
+                    && d.view.len() == x.view.len()
                     && let Some(view) = d.view.broadcast_to(&x.view.shape())
                 {
                     return Ok(Tensor { view, ty: d.ty }.into());
@@ -253,10 +229,20 @@ impl<'a> Elaborator<'a> {
                 Ok(Tensor { view, ty: x.ty }.into())
             }
             (Value::Tuple(x), Value::Tuple(d)) if x.values.len() == d.values.len() => {
-                let pairs: Vec<(Value, Value)> = x.values.iter().cloned().zip(d.values.iter().cloned()).collect();
                 let mut values = vec![];
-                for (x, d) in pairs {
-                    values.push(self.fit_adjoint(name, &x, d, span)?);
+                for (k, (member, x)) in x.names.iter().zip(&x.values).enumerate() {
+                    // Members have the order of the parameter, whatever their order in the rule.
+                    let at = if d.names.iter().all(|n| n.is_empty()) {
+                        Some(k)
+                    } else {
+                        d.names.iter().position(|n| n == member)
+                    };
+                    let Some(at) = at else {
+                        let message = format!("the adjoint of `{name}` has no member `{member}`");
+                        let help = "an adjoint has the structure of its parameter";
+                        return Err(self.error_help("grad::rule_shape", span, message, help));
+                    };
+                    values.push(self.fit_adjoint(name, x, d.values[at].clone(), span)?);
                 }
                 Ok(Value::Tuple(std::sync::Arc::new(crate::value::Tuple { names: x.names.clone(), values })))
             }
@@ -268,7 +254,13 @@ impl<'a> Elaborator<'a> {
                 Ok(Value::List(std::sync::Arc::new(values)))
             }
             (Value::Tensor(_) | Value::Tuple(_) | Value::List(_), d) => {
-                let message = format!("the rule gives {} for `{name}`, which is {}", d.describe(), of.describe());
+                let parts = |v: &Value| match v {
+                    Value::List(list) => format!(" of {}", list.len()),
+                    Value::Tuple(t) => format!(" of {}", t.values.len()),
+                    _ => String::new(),
+                };
+                let (given, wanted) = (d.describe() + &parts(&d), of.describe() + &parts(of));
+                let message = format!("the rule gives {given} for `{name}`, which is {wanted}");
                 let help = "an adjoint has the structure of its parameter";
                 Err(self.error_help("grad::rule_shape", span, message, help))
             }
@@ -357,18 +349,21 @@ impl<'a> Elaborator<'a> {
 
     /// Reports a write, by a function with a rule, to a variable that the function did not make.
     pub fn check_rule_writes(&mut self, rule: RuleRef, first: usize, begin: Moment) -> Result<()> {
+        let Some((_, g, f)) = self.rule_parts(rule) else { return Ok(()) };
+        self.check_foreign_write(&format!("`{}` has a rule, but it", f.name.dotted()), first, begin, g.name.span)
+    }
+
+    /// Reports a write since a moment to a variable that is older.
+    fn check_foreign_write(&mut self, who: &str, first: usize, begin: Moment, rule: Span) -> Result<()> {
         let now = self.moment();
-        let found = self.recorder.foreign_write(first, begin..now);
-        let Some((var, at)) = found else { return Ok(()) };
+        let Some((var, at)) = self.recorder.foreign_write(first, begin..now) else { return Ok(()) };
         let v = &self.graph.vars[var];
         if v.class != girder_ir::graph::VarClass::Temp && at.in_library() {
             return Ok(());
         }
         let (name, declared) = (v.name.clone(), self.graph.origins.span(v.origin));
-        let Some((_, g, f)) = self.rule_parts(rule) else { return Ok(()) };
-        let message = format!("`{}` has a rule, but it writes `{name}`, which it did not make", f.name.dotted());
-        let d = Diagnostic::error("grad::rule_writes", at, message).here("written here");
-        let d = d.label(declared, "declared here").label(g.name.span, "the rule");
+        let d = Diagnostic::error("grad::rule_writes", at, format!("{who} writes `{name}`, which it did not make"));
+        let d = d.here("written here").label(declared, "declared here").label(rule, "the rule");
         Err(self.report(d.help("return the value, and write it after the call")))
     }
 }

@@ -118,7 +118,8 @@ impl Reporter<'_> {
         }
         let message =
             format!("a vertex of `{name}` reads `{range}` through `{second}` and writes it through `{first}`");
-        let help = "use one `inout` field for it, write to another variable, or read a `copy(…)` of it";
+        let help = "use one `inout` field for it, write to another variable, or read a `copy(…)` that is made \
+                        before the compute set";
         ("race::in_and_out", message, help)
     }
 

@@ -8,12 +8,12 @@ mod statements;
 
 use super::{Arm, Formula, Id, OpKind};
 use crate::codelets::Names;
-use crate::gradients::rule_table::Rules;
+use crate::gradients::rule_table::{Rules, no_parameter};
 use girder_ir::types::ElemType;
-use girder_source::Span;
+use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind, TypeKind};
 use girder_typing::{ModuleRef, Scope};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 /// The deepest nesting of inlined calls.
 const DEPTH: usize = 64;
@@ -29,6 +29,8 @@ pub struct Refusal {
     pub what: &'static str,
     /// The function whose rule it is in, if it is in one.
     pub inside: Option<SmolStr>,
+    /// The error, if the text is wrong.
+    pub error: Option<Box<Diagnostic>>,
 }
 
 /// The value of an expression.
@@ -61,7 +63,12 @@ pub struct Flatten<'n> {
 type Found<T> = Result<T, Refusal>;
 
 fn refuse<T>(span: Span, what: &'static str) -> Found<T> {
-    Err(Refusal { span, what, inside: None })
+    Err(Refusal { span, what, inside: None, error: None })
+}
+
+/// Refuses a text that is wrong.
+fn wrong<T>(error: Diagnostic) -> Found<T> {
+    Err(Refusal { span: Span::NONE, what: "an error", inside: None, error: Some(Box::new(error)) })
 }
 
 impl<'n> Flatten<'n> {
@@ -92,11 +99,11 @@ impl<'n> Flatten<'n> {
         Ok(std::mem::take(&mut self.f))
     }
 
-    /// Adds the adjoints of a call's operands to a formula, by the rule of the function: for each operand that is
-    /// wanted and that the rule gives, its adjoint.
+    /// Adds the adjoints of a call's operands to an arm of a formula, by the rule of the function: for each operand
+    /// that is wanted and that the rule gives, its adjoint.
     pub fn rule(
         &mut self,
-        formula: Formula,
+        (formula, arm): (Formula, usize),
         of: (ModuleRef, usize),
         args: &[Symbol],
         (ys, gs): (&[Id], &[Id]),
@@ -110,7 +117,7 @@ impl<'n> Flatten<'n> {
             return refuse(Span::NONE, "no rule");
         };
         self.f = formula;
-        self.arm = 0;
+        self.arm = arm;
         let mut frame = self.frame(of.0, f, args, f.body.span)?;
         let listed = |name: &SmolStr| grad.params.iter().any(|p| p.name == *name);
         let is_param = |name: &SmolStr| f.params.iter().any(|p| p.name.name == *name);
@@ -127,7 +134,12 @@ impl<'n> Flatten<'n> {
                     let named = several.iter().zip(ids);
                     frame.names.extend(named.map(|(name, &id)| (name.name.clone(), Symbol::Value(id))));
                 }
-                _ => return refuse(grad.name.span, "a rule of another number of results"),
+                (several, ids) => {
+                    let (f, n, m) = (f.name.dotted(), several.len(), ids.len());
+                    let message = format!("the rule of `{f}` names {n} results, but the function gives {m}");
+                    let d = Diagnostic::error("grad::rule_name", grad.name.span, message);
+                    return wrong(d.help("name each result and its adjoint: `grad f(x; y, z; dy, dz) { … }`"));
+                }
             }
         }
         self.frames.push(frame);
@@ -137,16 +149,37 @@ impl<'n> Flatten<'n> {
         });
         self.frames.pop();
         let Symbol::Tuple(members) = value? else {
-            return refuse(grad.body.span, "a rule that gives no tuple with names");
+            let d = Diagnostic::error("grad::rule_shape", grad.body.span, "a rule returns a tuple with names");
+            return wrong(d.help("write `return (x: …, w: …);` with the names of parameters"));
         };
         let mut adjoints = vec![None; args.len()];
         for (name, value) in members {
-            let k = f.params.iter().position(|p| p.name.name == name);
-            if let (Some(k), Symbol::Value(d)) = (k, value) {
-                adjoints[k] = wanted[k].then_some(d);
+            let Some(k) = f.params.iter().position(|p| p.name.name == name) else {
+                return wrong(no_parameter(f, &ast::Ident { name, span: grad.body.span }));
+            };
+            if let (true, Symbol::Value(x)) = (wanted[k], &args[k]) {
+                adjoints[k] = Some(self.fitting(value, self.f.code[*x].ty, &name, grad.body.span)?);
             }
         }
         Ok((std::mem::take(&mut self.f), adjoints))
+    }
+
+    /// Returns an adjoint of the type of its parameter.
+    fn fitting(&mut self, value: Symbol, ty: Option<ElemType>, name: &str, span: Span) -> Found<Id> {
+        let given = match value {
+            Symbol::Value(id) => match (self.f.code[id].ty, ty) {
+                (None, Some(ty)) => return Ok(self.f.add(OpKind::Convert(ty), &[id], Some(ty), self.arm)),
+                (given, ty) if given == ty => return Ok(id),
+                (given, _) => given.map_or("a number".into(), |ty| format_smolstr!("{ty}")),
+            },
+            Symbol::Tuple(_) => "a tuple".into(),
+            Symbol::Known(_) => "bool".into(),
+            Symbol::Type(_) => "a type".into(),
+        };
+        let of = ty.map_or("a number".into(), |ty| format_smolstr!("{ty}"));
+        let message = format!("the rule gives {given} for `{name}`, which is {of}");
+        let d = Diagnostic::error("grad::rule_shape", span, message);
+        wrong(d.help(format!("an adjoint has the type of its parameter: `{name}: {of}(…)`")))
     }
 
     /// Evaluates the body of a rule; of a tuple that it returns, only the wanted members.

@@ -26,7 +26,8 @@ pub fn derivative(
     let types: Vec<ElemType> = of.outputs.iter().map(|&o| of.code[o].ty.unwrap_or(ElemType::F32)).collect();
     f.inputs.extend(types.iter().chain(&types));
     let active = active(of, wanted);
-    let mut w = Reverse { flatten, f, adjoints: FxHashMap::default(), leaving: FxHashMap::default(), known: vec![] };
+    let mut w =
+        Reverse { flatten, f, adjoints: FxHashMap::default(), leaving: FxHashMap::default(), known: vec![], arm: 0 };
     for (j, &o) in of.outputs.iter().enumerate() {
         let y = w.f.add(OpKind::Input(n + j), &[], Some(types[j]), 0);
         let d = w.f.add(OpKind::Input(n + m + j), &[], Some(types[j]), 0);
@@ -45,6 +46,7 @@ pub fn derivative(
             arm = w.f.arms[arm].outer;
         }
         arm = here;
+        w.arm = here;
         if let OpKind::Part(..) = of.code[k].kind {
             w.part(k, &active)?;
             continue;
@@ -98,6 +100,8 @@ struct Reverse<'r, 'n> {
     leaving: FxHashMap<(usize, Id), Id>,
     /// Results, and the operands that hold them.
     known: Vec<(Id, Id)>,
+    /// The arm of new operations: a derivative of the formula masks what leaves it, as here.
+    arm: usize,
 }
 
 impl Reverse<'_, '_> {
@@ -106,7 +110,12 @@ impl Reverse<'_, '_> {
         let inside = self.f.code[id].arm == arm || !self.f.is_around(self.f.code[id].arm, arm);
         let old = if inside { self.adjoints.get(&id) } else { self.leaving.get(&(arm, id)) }.copied();
         let new = match old {
-            Some(old) => self.binary(BinaryOp::Add, old, d),
+            Some(old) => {
+                self.arm = if inside { self.f.code[id].arm } else { arm };
+                let sum = self.binary(BinaryOp::Add, old, d);
+                self.arm = arm;
+                sum
+            }
             None => d,
         };
         match inside {
@@ -121,6 +130,7 @@ impl Reverse<'_, '_> {
             self.leaving.iter().filter(|((a, _), _)| *a == arm).map(|((_, id), d)| (*id, *d)).collect();
         all.sort_unstable();
         let super::Arm { outer, cond, negated } = self.f.arms[arm];
+        self.arm = outer;
         for (id, d) in all {
             self.leaving.remove(&(arm, id));
             let zero = self.f.float(0.0);
@@ -141,7 +151,7 @@ impl Reverse<'_, '_> {
             _ => {}
         }
         let ty = if op.compares() { Some(ElemType::Bool) } else { self.ty(a).or(self.ty(b)) };
-        self.f.add(OpKind::Binary(op), &[a, b], ty, 0)
+        self.f.add(OpKind::Binary(op), &[a, b], ty, self.arm)
     }
 
     fn mul(&mut self, a: Id, b: Id) -> Id {
@@ -150,12 +160,12 @@ impl Reverse<'_, '_> {
 
     fn neg(&mut self, a: Id) -> Id {
         let ty = self.ty(a);
-        self.f.add(OpKind::Unary(UnaryOp::Neg), &[a], ty, 0)
+        self.f.add(OpKind::Unary(UnaryOp::Neg), &[a], ty, self.arm)
     }
 
     fn select(&mut self, c: Id, a: Id, b: Id) -> Id {
         let ty = self.ty(a).or(self.ty(b));
-        self.f.add(OpKind::Builtin("select".into()), &[c, a, b], ty, 0)
+        self.f.add(OpKind::Builtin("select".into()), &[c, a, b], ty, self.arm)
     }
 
     /// Returns the operand that holds a result, or the operation itself.
@@ -204,7 +214,7 @@ impl Reverse<'_, '_> {
                 }
                 if wants(1) {
                     let q = self.binary(BinaryOp::Div, a[0], a[1]);
-                    let q = self.f.add(OpKind::Builtin("trunc".into()), &[q], op.ty, 0);
+                    let q = self.f.add(OpKind::Builtin("trunc".into()), &[q], op.ty, arm);
                     let d = self.mul(g, q);
                     let d = self.neg(d);
                     self.to(arm, a[1], d);
@@ -216,7 +226,7 @@ impl Reverse<'_, '_> {
             }
             OpKind::Convert(_) => {
                 if let Some(ty) = self.ty(a[0]) {
-                    let d = self.f.add(OpKind::Convert(ty), &[g], Some(ty), 0);
+                    let d = self.f.add(OpKind::Convert(ty), &[g], Some(ty), arm);
                     self.to(arm, a[0], d);
                 }
             }
@@ -241,7 +251,7 @@ impl Reverse<'_, '_> {
         let wanted: Vec<bool> = args.iter().map(|&x| active[x]).collect();
         let symbols: Vec<Symbol> = args.iter().map(|&x| Symbol::Value(x)).collect();
         let f = std::mem::take(&mut self.f);
-        let done = self.flatten.rule(f, of, &symbols, results, &wanted);
+        let done = self.flatten.rule((f, arm), of, &symbols, results, &wanted);
         let (f, adjoints) = done.map_err(|mut r| {
             r.inside.get_or_insert(name.clone());
             r

@@ -2,10 +2,10 @@
 //!
 //! Invariant: the operands of an operation precede it.
 
-use super::{Flatten, Found, LENGTH, Symbol, function, refuse, stated};
+use super::{Flatten, Found, LENGTH, Symbol, function, refuse, stated, wrong};
 use crate::gradients::derive::{Arm, Formula, Id, OpKind};
 use girder_ir::types::ElemType;
-use girder_source::Span;
+use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::{self, BinaryOp, ExprId, ExprKind, UnaryOp};
 use girder_typing::{Meaning, Scope};
 use smol_str::format_smolstr;
@@ -115,7 +115,16 @@ impl<'n> Flatten<'n> {
             Some(Meaning::Float(x)) => Ok(self.literal(OpKind::Float(x.to_bits()), None)),
             Some(Meaning::Bool(b)) => Ok(Symbol::Known(b)),
             Some(Meaning::Type(ty)) => Ok(Symbol::Type(ty)),
-            _ => refuse(span, "a name of this kind"),
+            Some(_) => refuse(span, "a name of this kind"),
+            None => {
+                let known = self.frames.last().map(|f| f.names.as_slice()).unwrap_or_default();
+                let near = girder_source::closest(path, known.iter().map(|(name, _)| name.as_str()));
+                let d = Diagnostic::error("codelet::unknown_name", span, format!("there is no `{path}` here"));
+                wrong(match near {
+                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None => d,
+                })
+            }
         }
     }
 
