@@ -49,6 +49,8 @@ impl Build {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
         let mut input = inputs::open(&self.file, &self.compile, report)?;
+        self.output.iter().for_each(|path| input.files.writes(path, "--output"));
+        input.files.check(report)?;
         let text = match self.stage {
             Form::Stage(after) => {
                 let stage = input.stage(after, report)?;
@@ -66,6 +68,8 @@ impl Build {
                 )?
             }
         };
+        input.files.reads_modules(&input.compilation.map);
+        input.files.check(report)?;
         match &self.output {
             None => print(&text),
             Some(path) => std::fs::write(path, text).map_err(|e| {

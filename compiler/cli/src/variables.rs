@@ -3,6 +3,7 @@
 //! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file
 //! is read before that. Variables are kept by name, as passes may number them anew.
 
+use crate::files::array_of;
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
 use girder::arrays::{self, ArrayFile};
@@ -162,10 +163,7 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Ke
 
 /// Opens an array: `file.npy`, `file.npz` or `file.npz:key`.
 pub fn open_array(text: &str, flag: &str, report: &Report) -> Result<ArrayFile, Stop> {
-    let (path, key) = match text.rsplit_once(':') {
-        Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
-        _ => (text, None),
-    };
+    let (path, key) = array_of(text);
     ArrayFile::open(Path::new(path), key).map_err(|e| unreadable(path, flag, &e, report))
 }
 

@@ -4,6 +4,7 @@
 
 use crate::by_step::StepTime;
 use crate::early::{Early, Tables};
+use crate::head::program_text;
 use crate::loader::Files;
 use girder_elaborate::{Arguments, Context, Modules, StatementTimes};
 use girder_engine::{EngineError, Executable, FastGraph, Mode};
@@ -87,20 +88,11 @@ impl Compilation {
 
     /// Reads the root file.
     pub fn open(&mut self, path: &Path) -> Result<FileId> {
-        match std::fs::read(path).map(String::from_utf8) {
-            Ok(Ok(text)) => self.add(path, text),
-            Ok(Err(e)) => {
-                let at = e.utf8_error().valid_up_to();
-                let message = format!("{} is not UTF-8: byte {at} is wrong", path.display());
-                Err(self.fail("driver::not_text", message, "`.gir` files are UTF-8 text"))
-            }
-            Err(e) => {
-                let message = format!("cannot read {}: {e}", path.display());
-                Err(self.fail(
-                    "driver::cannot_read",
-                    message,
-                    "name a `.gir` file, or a directory that holds one of its name",
-                ))
+        match program_text(path) {
+            Ok(text) => self.add(path, text),
+            Err(d) => {
+                self.diagnostics.push(d);
+                Err(Failed)
             }
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: these options are defaults, which a caller may override.
 
+use girder_source::{Diagnostic, Span};
 use std::path::{Path, PathBuf};
 
 /// The options of a file's first comments.
@@ -61,6 +62,23 @@ pub fn program_file(path: &Path) -> PathBuf {
         }
     }
     path.to_path_buf()
+}
+
+/// Reads the text of a `.gir` file, which may be a pipe.
+///
+/// # Errors
+/// If the file cannot be read, or is not text.
+pub fn program_text(path: &Path) -> Result<String, Diagnostic> {
+    let fail = |code, message, help: &str| Diagnostic::error(code, Span::NONE, message).help(help);
+    let bytes = std::fs::read(path).map_err(|e| {
+        let message = format!("cannot read {}: {e}", path.display());
+        fail("driver::cannot_read", message, "name a `.gir` file, or a directory that holds one of its name")
+    })?;
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let message = format!("{} is not UTF-8: byte {at} is wrong", path.display());
+        fail("driver::not_text", message, "`.gir` files are UTF-8 text")
+    })
 }
 
 #[cfg(test)]
