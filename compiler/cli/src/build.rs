@@ -1,5 +1,6 @@
 //! `girder build`: a stage of the compilation as text.
 
+use crate::files::cannot_write;
 use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report, Stop, print};
@@ -72,10 +73,7 @@ impl Build {
         input.files.check(report)?;
         match &self.output {
             None => print(&text),
-            Some(path) => std::fs::write(path, text).map_err(|e| {
-                let message = format!("cannot write {}: {e}", path.display());
-                report.error("driver::cannot_write", message, "name a file in a directory that exists")
-            }),
+            Some(path) => std::fs::write(path, text).map_err(|e| cannot_write(path, &e, report)),
         }
     }
 }

@@ -3,8 +3,11 @@
 //! Invariant: nothing is written over a file that the command reads piece by piece, or that it writes for another
 //! option. Files are told apart by what their paths lead to, through links.
 
-use crate::report::{Done, Report};
+use crate::report::{Done, Report, Stop};
+use girder::files::real_path;
+use girder::outputs::Output;
 use girder::source::SourceMap;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// See the module.
@@ -71,7 +74,7 @@ impl NamedFiles {
 impl Named {
     /// Returns a file of a role, or `None` if it is a device or a pipe, which may have several.
     fn new(path: &Path, role: String) -> Option<Named> {
-        let real = girder::files::real_path(path);
+        let real = real_path(path);
         let is_special = real.exists() && !real.is_file();
         (!is_special).then(|| Named { path: path.into(), real, role, except: None })
     }
@@ -83,4 +86,48 @@ pub fn array_of(text: &str) -> (&str, Option<&str>) {
         Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
         _ => (text, None),
     }
+}
+
+/// Returns the file of an option that writes an array, after a check that it can be written.
+pub fn output(file: &str, name: &str, flag: &str, report: &Report) -> Result<Output, Stop> {
+    let output = Output::new(file, name).map_err(|(message, help)| {
+        report.usage(
+            format!("`{flag} {name}={file}`: {message}"),
+            help.replacen("write `", &format!("write `{flag} "), 1),
+        )
+    })?;
+    writable(output.path(), report)?;
+    Ok(output)
+}
+
+/// Checks that a file can be written before the run; changes nothing.
+pub fn writable(path: &Path, report: &Report) -> Done {
+    let real = real_path(path);
+    let is_new = !real.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(&real);
+    opened.map_err(|e| cannot_write(path, &e, report))?;
+    if is_new {
+        // The run creates the file again; a file that cannot be removed does no harm.
+        let _ = std::fs::remove_file(real);
+    }
+    Ok(())
+}
+
+/// Reports a file that cannot be written.
+pub fn cannot_write(path: &Path, error: &Error, report: &Report) -> Stop {
+    let help = match error.kind() {
+        ErrorKind::NotFound => "name a file in a directory that exists",
+        ErrorKind::NotADirectory => "a file has the name of a directory; name a file in a directory",
+        ErrorKind::IsADirectory => "name a file, which may be in that directory",
+        ErrorKind::InvalidFilename if error.raw_os_error().is_none() => {
+            "end the name in `.npz` for NumPy, or in `.safetensors`"
+        }
+        ErrorKind::InvalidFilename => "choose a shorter name",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => "name a file that you may write",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "make room on the disk, or name a file on another one"
+        }
+        _ => "name another file",
+    };
+    report.error("driver::cannot_write", format!("cannot write {}: {error}", path.display()), help)
 }

@@ -1,8 +1,11 @@
-//! Paths of files that are written.
+//! Files that are written: where their paths lead, and files that take their place when they are complete.
 //!
-//! Invariant: nothing here changes a file.
+//! Invariant: errors do not tell of temporary files, whose names mean nothing to a user.
 
+use std::fs::File;
+use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// The links that are followed from a path.
 const LINKS: usize = 40;
@@ -27,6 +30,36 @@ pub fn real_path(path: &Path) -> PathBuf {
 /// Returns the directory of a file.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a file beside another one, which it is to replace.
+pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any new file: the process's mask applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder(path)).map_err(plain)
+}
+
+/// Makes a file without a name in a directory, or elsewhere if nothing can be made there. It ceases to exist with the
+/// process, however that ends.
+pub(crate) fn unnamed(folder: &Path) -> Result<File> {
+    tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()).map_err(plain)
+}
+
+/// Returns an error without the name of a temporary file.
+pub(crate) fn plain(error: Error) -> Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((what, _)) => Error::new(error.kind(), what),
+        None => error,
+    }
 }
 
 #[cfg(test)]
