@@ -5,7 +5,7 @@
 use crate::files::{NamedFiles, array_of};
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
-use girder::source::{FileId, SourceMap};
+use girder::source::{Diagnostic, FileId, SourceMap, Span};
 use girder::{After, AnyStage, Compilation, Head, Stage, Start, program_file, program_text};
 use std::path::Path;
 
@@ -57,10 +57,12 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
 /// Inserts the options of the file's head before those of the command line, which therefore take precedence. Returns
 /// the streams that the head names.
 fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
-    let head = Head::read(text, file).map_err(|words| {
-        let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--replicas n`, `--limit name=n`, \
-             `--in stream=file` and `--allow-over-memory`";
-        report.error("driver::header", format!("`{words}` in the head of the file"), help)
+    let head = Head::read(text, file).map_err(|e| {
+        let mut map = SourceMap::default();
+        let base = map.add(file, text).map_or(0, |id| map.file(id).base);
+        let span = Span::new(base + e.at.start as u32, base + e.at.end as u32);
+        report.emit(&Diagnostic::error("driver::header", span, e.message).here("this line").help(e.help), &map);
+        Stop::User
     })?;
     compile.target = compile.target.take().or(head.target);
     compile.replicas = compile.replicas.or(head.replicas);
