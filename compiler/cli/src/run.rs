@@ -25,7 +25,7 @@ pub struct Run {
     file: PathBuf,
     /// The programs to run, in order; by default `main`, or the only program.
     programs: Vec<String>,
-    /// Set a variable before the run: `--set w=w.npy`, `--set w=all.npz:w`.
+    /// Set a variable or a remote buffer before the run: `--set w=w.npy`, `--set w=all.npz:w`.
     #[arg(long, value_name = "VAR=FILE")]
     set: Vec<String>,
     /// Set all params and states before the run, from a file that `--save` wrote; `--set` comes later.
@@ -37,13 +37,13 @@ pub struct Run {
     /// Feed an `in` stream: the packets of an array, in order.
     #[arg(long = "in", value_name = "STREAM=FILE")]
     inputs: Vec<String>,
-    /// Write the packets of an `out` stream to a file, as one array.
+    /// Write the packets of an `out` stream to a file, as one array: `.npy` or `.npz`.
     #[arg(long = "out", value_name = "STREAM=FILE")]
     outputs: Vec<String>,
     /// Draw what `out` streams carried, a panel for each, to a `.svg` file.
     #[arg(long = "plot", value_name = "STREAM,…=FILE")]
     plots: Vec<String>,
-    /// Write a variable after the run; without a file, print it.
+    /// Write a variable or a remote buffer after the run, as `.npy` or `.npz`; without a file, print it.
     #[arg(long, value_name = "VAR[=FILE]")]
     get: Vec<String>,
     /// How to run; every mode gives the same results.
@@ -106,6 +106,7 @@ impl Run {
         input.files.check(report)?;
         let graph = start.graph();
         let programs = entries::chosen(graph, &self.programs, report)?;
+        entries::take_arguments(&start, &programs, &self.compile.args, report)?;
         // The streams of the file's head come last: the first file of a stream feeds it.
         let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
         let limits = &input.compilation.options.session.limits;
@@ -131,17 +132,20 @@ impl Run {
 
     /// Adds the files of the options.
     fn name_files(&self, files: &mut NamedFiles) {
-        let of = |texts: &[String]| texts.iter().filter_map(|t| t.split_once('=')).map(|pair| pair.1.to_string());
+        let file = |text: &String| text.split_once('=').map(|(_, file)| file.to_string());
+        let of = |texts: &[String]| texts.iter().filter_map(file).collect::<Vec<_>>();
         for input in of(&self.inputs) {
             files.reads(array_of(&input).0, "`--in` reads");
         }
         // Variables are set before anything is written. Of an archive, that would leave one of its arrays.
-        for archive in of(&self.set).filter_map(|set| array_of(&set).1.map(|_| array_of(&set).0.to_string())) {
-            files.reads_but_for(archive, "`--set` reads and which holds several arrays", "--save");
+        for set in of(&self.set) {
+            if let (archive, Some(_)) = array_of(&set) {
+                files.reads_but_for(archive, "`--set` reads and which holds several arrays", "--save");
+            }
         }
         self.load.iter().for_each(|file| files.reads_but_for(file, "`--load` reads", "--save"));
         for (flag, texts) in [("--out", &self.outputs), ("--plot", &self.plots), ("--get", &self.get)] {
-            of(texts).for_each(|file| files.writes(file, flag));
+            of(texts).iter().for_each(|file| files.writes(file, flag));
         }
         self.save.iter().for_each(|file| files.writes(file, "--save"));
         self.timeline.iter().for_each(|file| files.writes(file, "--timeline"));
