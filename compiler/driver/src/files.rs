@@ -17,6 +17,10 @@ pub fn real_path(path: &Path) -> PathBuf {
         if let Ok(full) = path.canonicalize() {
             return full;
         }
+        if path.exists() {
+            // An open pipe has a path that leads to no name.
+            return path;
+        }
         // A link to a file that does not exist, which is made by writing to the link.
         let Ok(target) = path.read_link() else { break };
         path = folder(&path).join(target);
@@ -77,7 +81,10 @@ mod tests {
         assert_eq!(real_path(Path::new("new")), std::env::current_dir().expect("a directory").join("new"));
         #[cfg(unix)]
         {
-            use std::os::unix::fs::symlink;
+            use std::os::{fd::AsRawFd, unix::fs::symlink};
+            let (_reader, writer) = std::io::pipe().expect("a pipe");
+            let pipe = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
+            assert!(!pipe.exists() || real_path(&pipe).exists());
             for (target, link) in [("a/x", "old"), ("a/later", "dangling"), ("dangling", "two"), ("loop", "loop")] {
                 symlink(target, root.join(link)).expect("a link");
             }

@@ -1,9 +1,9 @@
 //! Arrays that are written: a `.npy` file, or a `.npz` archive of one array.
 //!
-//! Invariant: the elements of a long array are in a file before its name is written; memory holds a part of them.
+//! Invariant: the elements of a long array are in a file without a name until all are there; memory holds a part of them.
 
 use crate::arrays::npy_header;
-use crate::files::{folder, unnamed};
+use crate::files::{folder, plain, real_path, temporary, unnamed};
 use girder_ir::types::ElemType;
 use std::fs::File;
 use std::io::{BufWriter, Read, Result, Seek, Write};
@@ -49,9 +49,21 @@ impl Output {
         &self.path
     }
 
-    /// Writes an array, whose elements are read in order.
+    /// Writes an array, whose elements are read in order. The file is complete or unchanged, but where no other file can
+    /// take its place: a device, or a file in a directory where none can be made.
     pub fn write(&self, ty: ElemType, shape: &[u64], elements: &mut impl Read) -> Result<()> {
-        let mut file = File::create(&self.path)?;
+        let real = real_path(&self.path);
+        let is_special = self.path.starts_with("/dev") || (real.exists() && !real.is_file());
+        let part = if is_special { None } else { temporary(&real).ok() };
+        let Some(part) = part else { return self.fill(File::create(&self.path)?, ty, shape, elements) };
+        self.fill(part.as_file(), ty, shape, elements)?;
+        if let Ok(old) = real.metadata() {
+            std::fs::set_permissions(part.path(), old.permissions())?;
+        }
+        part.persist(real).map(|_| ()).map_err(|e| plain(e.error))
+    }
+
+    fn fill(&self, mut file: impl Write + Seek, ty: ElemType, shape: &[u64], elements: &mut impl Read) -> Result<()> {
         let header = npy_header(ty, shape);
         if self.path.extension().is_none_or(|e| e != "npz") {
             file.write_all(&header)?;

@@ -279,7 +279,7 @@ mod tests {
             (&[80, 2], false, false),
             (&[32], true, true),
             (&[33], true, false),
-            (&[4], false, false),
+            (&[4], true, false),
             (&[9, 4], true, false),
             (&[8, 4], true, true),
             (&[3, 4, 4], true, true),
