@@ -1,7 +1,7 @@
 //! The host side of a run: streams from and to files, plots of them, `print` to standard output, a progress bar.
 //!
-//! Invariant: the packets of a stream are written to its file even if the run fails later; until then they are in a file
-//! without a name, and memory holds only the numbers of plots.
+//! Invariant: the packets of a stream are written to its file even if the run fails later; until then they are in a
+//! file without a name, and memory holds only the numbers of plots.
 
 use crate::files::{cannot_write, output};
 use crate::options::pair;

@@ -1,6 +1,7 @@
 //! Arrays that are written: a `.npy` file, or a `.npz` archive of one array.
 //!
-//! Invariant: the elements of a long array are in a file without a name until all are there; memory holds a part of them.
+//! Invariant: the elements of a long array are in a file without a name until all are there; memory holds a part of
+//! them.
 
 use crate::arrays::npy_header;
 use crate::files::{folder, plain, real_path, temporary, unnamed};
@@ -49,8 +50,8 @@ impl Output {
         &self.path
     }
 
-    /// Writes an array, whose elements are read in order. The file is complete or unchanged, but where no other file can
-    /// take its place: a device, or a file in a directory where none can be made.
+    /// Writes an array, whose elements are read in order. The file is complete or unchanged, but where no other file
+    /// can take its place: a device, or a file in a directory where none can be made.
     pub fn write(&self, ty: ElemType, shape: &[u64], elements: &mut impl Read) -> Result<()> {
         let real = real_path(&self.path);
         let is_special = self.path.starts_with("/dev") || (real.exists() && !real.is_file());

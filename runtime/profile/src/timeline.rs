@@ -4,8 +4,8 @@
 //! Neighbouring intervals of one name are one. Those of a stream count the wait for the host too. Of several replicas,
 //! the timeline shows the first.
 //!
-//! Invariant: a timeline has at most [`MOST`] intervals, of at most [`MOST_STEPS`] steps. It ends where the next interval
-//! or step begins.
+//! Invariant: a timeline has at most [`MOST`] intervals, of at most [`MOST_STEPS`] steps. It ends where the next
+//! interval or step begins.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;

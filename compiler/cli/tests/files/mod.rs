@@ -211,7 +211,8 @@ fn a_head_names_files_beside_the_program() {
 fn an_argument_belongs_to_what_runs() {
     let directory = TestDirectory::new();
     let text = "let n = 1;\nprogram main(a: int = 1) { print(\"a\", a + n); }\n\
-                program other(b: int = 2) { print(\"b\", b); call inner(); }\nprogram inner(c: int = 3) { print(\"c\", c); }\n";
+                program other(b: int = 2) { print(\"b\", b); call inner(); }\n\
+                program inner(c: int = 3) { print(\"c\", c); }\n";
     directory.write("x.gir", text);
     for options in ["--arg a=5 --arg n=2", "other --arg b=1", "main other --arg a=1 --arg b=2"] {
         let done = directory.line(&format!("girder run x.gir {options}"));
