@@ -39,6 +39,16 @@ fn modes_and_threads_do_not_matter() {
     }
 }
 
+/// In JSON, a step has the sum of its parts.
+#[test]
+fn steps_have_their_cycles_in_json() {
+    let profile = Program::text(DATA).profile(Mode::Fast, 1);
+    let json = profile.to_json();
+    for step in &profile.steps {
+        assert!(json.contains(&format!("\"cycles\":{},\"sync\":{}", step.total.cycles(), step.total.sync)), "{json}");
+    }
+}
+
 #[test]
 fn counted_iterations_take_time() {
     let of = |limit: &str| Program::text(DATA.replace("> 1.0 {\n", limit)).profile(Mode::Fast, 2);

@@ -190,3 +190,15 @@ fn the_longest_branch_is_shown_once() {
     let (profile, timeline) = Program::text(text).target("small-2").estimate_with_timeline("main");
     holds_together(&profile, &timeline);
 }
+
+/// Neighbouring steps of one name are one interval, and some take no time, so intervals alone bound no timeline.
+#[test]
+fn a_timeline_ends_in_loops_of_one_interval() {
+    for body in ["x *= 2.0;", "repeat n { x *= 2.0; }", "repeat n { print(\"x\"); }"] {
+        let text = format!("var x: f32[4]; program main(n: int = 1000000) {{ repeat n {{ repeat n {{ {body} }} }} }}");
+        let (profile, timeline) = Program::text(text).target("small").estimate_with_timeline("main");
+        assert!(timeline.is_cut, "{body}");
+        let last = timeline.rows[0].last().map_or(0, |i| i.end);
+        assert!(last <= profile.cycles && (profile.cycles > 1 << 40) == body.contains("x *="), "{body}: {last}");
+    }
+}

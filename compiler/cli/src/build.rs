@@ -1,5 +1,6 @@
 //! `girder build`: a stage of the compilation as text.
 
+use crate::files::cannot_write;
 use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report, Stop, print};
@@ -49,6 +50,8 @@ impl Build {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
         let mut input = inputs::open(&self.file, &self.compile, report)?;
+        self.output.iter().for_each(|path| input.files.writes(path, "--output"));
+        input.files.check(report)?;
         let text = match self.stage {
             Form::Stage(after) => {
                 let stage = input.stage(after, report)?;
@@ -66,12 +69,11 @@ impl Build {
                 )?
             }
         };
+        input.files.reads_modules(&input.compilation.map);
+        input.files.check(report)?;
         match &self.output {
             None => print(&text),
-            Some(path) => std::fs::write(path, text).map_err(|e| {
-                let message = format!("cannot write {}: {e}", path.display());
-                report.error("driver::cannot_write", message, "name a file in a directory that exists")
-            }),
+            Some(path) => std::fs::write(path, text).map_err(|e| cannot_write(path, &e, report)),
         }
     }
 }

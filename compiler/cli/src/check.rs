@@ -52,6 +52,8 @@ impl Check {
     pub fn run(&self, report: &mut Report) -> Done {
         self.timeline.iter().try_for_each(|file| timeline::checked(file, report))?;
         let mut input = inputs::open(&self.file, &self.compile, report)?;
+        self.timeline.iter().for_each(|path| input.files.writes(path, "--timeline"));
+        input.files.check(report)?;
         input.compilation.measures_steps = self.by == Some(By::Step);
         let done = input.stage(Stage::Allocated, report);
         if self.time {
@@ -70,6 +72,8 @@ impl Check {
         if self.stats.is_none() && self.timeline.is_none() {
             return Ok(());
         }
+        input.files.reads_modules(&input.compilation.map);
+        input.files.check(report)?;
         let mut profiler = Profiler::new(&allocated, &input.compilation.options.machine);
         if self.timeline.is_some() {
             profiler.record_timeline();

@@ -1,6 +1,7 @@
 //! Selects the programs of a module that a command runs.
 
-use crate::report::{Report, Stop};
+use crate::report::{Done, Report, Stop};
+use girder::Start;
 use girder::ir::graph::Graph;
 use girder::ir::ids::ProgramId;
 
@@ -30,4 +31,20 @@ pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<P
         })
     };
     wanted.iter().map(one).collect()
+}
+
+/// Checks that every argument of the command line belongs to a program that runs, or to a `let`.
+pub fn take_arguments(start: &Start, programs: &[ProgramId], args: &[String], report: &Report) -> Done {
+    let graph = start.graph();
+    for (name, owners) in start.arguments_of_programs() {
+        let text = args.iter().find(|text| text.split_once('=').is_some_and(|pair| pair.0 == name));
+        let Some(text) = text else { continue };
+        // A program that is called has the arguments of the call.
+        if !programs.iter().any(|&p| owners.contains(&graph.programs[p].name.to_string())) {
+            let message = format!("`--arg {text}` sets a parameter of `{}`, which does not run", owners.join("`, `"));
+            let help = format!("leave it out, or run the program too: `girder run file.gir {}`", owners[0]);
+            return Err(report.usage(message, help));
+        }
+    }
+    Ok(())
 }

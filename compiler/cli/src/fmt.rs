@@ -1,5 +1,6 @@
 //! `girder fmt`: formats files.
 
+use crate::files::cannot_write;
 use crate::report::{Done, Report, Stop, print};
 use girder::source::{Diagnostics, Session, SourceMap};
 use std::path::PathBuf;
@@ -47,9 +48,7 @@ impl Fmt {
                 print(&format!("{name}\n"))?;
                 Err(Stop::User)
             }
-            (false, false) => std::fs::write(path, formatted).map_err(|e| {
-                report.error("driver::cannot_write", format!("cannot write {name}: {e}"), "check its permissions")
-            }),
+            (false, false) => std::fs::write(path, formatted).map_err(|e| cannot_write(path, &e, report)),
         }
     }
 }

@@ -1,21 +1,23 @@
 //! The host side of a run: streams from and to files, plots of them, `print` to standard output, a progress bar.
 //!
-//! Invariant: the packets of a stream are written to its file even if the run fails later.
+//! Invariant: the packets of a stream are written to its file even if the run fails later; until then they are in a
+//! file without a name, and memory holds only the numbers of plots.
 
+use crate::files::{cannot_write, output};
 use crate::options::pair;
 use crate::plot::{Plot, plot};
 use crate::progress::Progress;
 use crate::report::{Done, Report, Stop, print};
-use crate::variables::{open_array, unreadable, writable, write_array};
+use crate::variables::{open_array, unreadable};
 use girder::arrays::ArrayFile;
 use girder::engine::{Host, StreamError};
 use girder::ir::graph::{Graph, Stream};
 use girder::ir::ids::StreamId;
 use girder::ir::types::ElemType;
+use girder::outputs::{Collected, Output};
 use girder::packets::{self, Packets};
+use girder::show;
 use girder::source::Limits;
-use girder::{Array, show};
-use std::path::{Path, PathBuf};
 
 /// A file that feeds an `in` stream.
 struct Source {
@@ -30,8 +32,35 @@ struct Source {
 /// A file that an `out` stream fills.
 struct Sink {
     stream: StreamId,
-    path: PathBuf,
-    bytes: Vec<u8>,
+    output: Output,
+    /// The packets, from the first one on.
+    packets: Option<Collected>,
+    /// Why packets are lost, as it was reported.
+    failed: bool,
+}
+
+impl Sink {
+    /// Adds a packet.
+    fn push(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let packets = match self.packets.take() {
+            Some(packets) => Ok(packets),
+            None => Collected::beside(self.output.path()),
+        };
+        let pushed = packets.and_then(|packets| self.packets.insert(packets).push(bytes));
+        self.failed |= pushed.is_err();
+        pushed
+    }
+
+    /// Writes the file.
+    fn finish(self, s: &Stream) -> std::io::Result<()> {
+        let packet = (s.len() * s.ty.bytes() as u64).max(1);
+        let count = self.packets.as_ref().map_or(0, Collected::len) / packet;
+        let shape: Vec<u64> = std::iter::once(count).chain(s.shape.iter().copied()).collect();
+        match self.packets {
+            Some(packets) => self.output.write(s.ty, &shape, &mut packets.read()?),
+            None => self.output.write(s.ty, &shape, &mut std::io::empty()),
+        }
+    }
 }
 
 /// See the module.
@@ -42,6 +71,9 @@ pub struct Console {
     sources: Vec<Source>,
     sinks: Vec<Sink>,
     plots: Vec<Plot>,
+    /// The bytes of the numbers of plots, and the most that they may be.
+    plotted: u64,
+    most: u64,
     progress: Progress,
     /// Why something that the program printed is lost.
     unprinted: Option<Stop>,
@@ -63,6 +95,8 @@ impl Console {
             sources: vec![],
             sinks: vec![],
             plots: plots.iter().map(|text| plot(text, graph, report)).collect::<Result<_, _>>()?,
+            plotted: 0,
+            most: limits.host_bytes,
             progress: Progress::new(),
             unprinted: None,
         };
@@ -75,9 +109,9 @@ impl Console {
             if !packets::fits(header.ty, &header.shape, s) {
                 let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
-                let help = match s.shuffle {
-                    None => "its type must be that of the stream, and its elements whole packets",
-                    Some(_) => "its type must be that of the stream, and a packet that is shuffled is whole rows",
+                let help = match header.ty == s.ty {
+                    true => format!("an array of one of these shapes feeds it: {}", packets::accepted_shapes(s)),
+                    false => format!("its elements must be {}, those of the stream", s.ty),
                 };
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
@@ -105,8 +139,8 @@ impl Console {
         for text in outputs {
             let (name, file) = pair(report, "--out", text)?;
             let stream = find(graph, name, "--out", false, report)?;
-            writable(Path::new(file), report)?;
-            console.sinks.push(Sink { stream, path: file.into(), bytes: vec![] });
+            let output = output(file, name, "--out", report)?;
+            console.sinks.push(Sink { stream, output, packets: None, failed: false });
         }
         Ok(console)
     }
@@ -131,12 +165,10 @@ impl Console {
     /// Writes the files of `out` streams and clears the bar.
     pub fn finish(&mut self, graph: &Graph, report: &Report) -> Done {
         self.clear();
-        for sink in self.sinks.drain(..) {
-            let s = &graph.streams[sink.stream];
-            let packet = (s.len() * s.ty.bytes() as u64).max(1);
-            let mut shape = vec![sink.bytes.len() as u64 / packet];
-            shape.extend(&s.shape);
-            write_array(&sink.path, &Array { ty: s.ty, shape, bytes: sink.bytes.into() }, report)?;
+        for sink in self.sinks.drain(..).filter(|sink| !sink.failed) {
+            let path = sink.output.path().to_path_buf();
+            let stream = &graph.streams[sink.stream];
+            sink.finish(stream).map_err(|e| cannot_write(&path, &e, report))?;
         }
         self.plots.drain(..).try_for_each(|plot| plot.finish(report))?;
         self.unprinted.map_or(Ok(()), Err)
@@ -174,9 +206,18 @@ impl Host for Console {
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {
         // Without `--out` a stream's packets are not wanted.
         if let Some(sink) = self.sinks.iter_mut().find(|s| s.stream == stream) {
-            sink.bytes.extend_from_slice(bytes);
+            sink.push(bytes).map_err(|e| {
+                let name = &self.names[stream.as_u32() as usize];
+                let file = sink.output.path().display();
+                StreamError::Failed(format!("`--out {name}={file}`: its packets cannot be kept beside the file: {e}"))
+            })?;
         }
-        self.plots.iter_mut().for_each(|plot| plot.write(stream, bytes));
+        self.plotted += self.plots.iter_mut().map(|plot| plot.write(stream, bytes)).sum::<u64>();
+        if self.plotted > self.most {
+            let name = &self.names[stream.as_u32() as usize];
+            let message = "the numbers of `--plot` need more memory than the limit `host_bytes` allows";
+            return Err(StreamError::Failed(format!("{message}; `--out {name}=file.npy` keeps them on disk")));
+        }
         if let Some(ty) = self.numbers[stream.as_u32() as usize] {
             self.progress.number(&self.names[stream.as_u32() as usize], ty, bytes);
         }

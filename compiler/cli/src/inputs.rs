@@ -2,10 +2,11 @@
 //!
 //! Invariant: options of the command line take precedence over those of the file's head ([`Head`]).
 
+use crate::files::{NamedFiles, array_of};
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
-use girder::source::FileId;
-use girder::{After, AnyStage, Compilation, Head, Stage, Start, program_file};
+use girder::source::{Diagnostic, FileId, SourceMap, Span};
+use girder::{After, AnyStage, Compilation, Head, Stage, Start, program_file, program_text};
 use std::path::Path;
 
 /// A program that is about to be compiled.
@@ -16,6 +17,8 @@ pub struct Input {
     pub root: FileId,
     /// `--in stream=file` of the file's head.
     pub streams: Vec<String>,
+    /// The files that are read for all this.
+    pub files: NamedFiles,
 }
 
 /// Reads a program. The options of its first lines precede those of the command line.
@@ -23,14 +26,27 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
     let file = program_file(path);
     once(report, "--arg", &compile.args)?;
     once(report, "--limit", &compile.limits)?;
-    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    // A pipe can be read only once.
+    let text = program_text(&file).map_err(|d| {
+        report.emit(&d, &SourceMap::default());
+        Stop::User
+    })?;
     let mut compile = compile.clone();
     let streams = header_options(&text, &file, &mut compile, report)?;
     let target = girder::text::target_of(&text);
+    let mut files = NamedFiles::default();
+    files.reads(&file, "is the program");
+    for (_, input) in streams.iter().filter_map(|text| text.split_once('=')) {
+        files.reads(array_of(input).0, "`--in` at the head of the program reads");
+    }
+    let machine = compile.target.as_deref().or(target.as_ref().map(|t| t.0.as_str()));
+    if let Some(machine) = machine.filter(|name| name.ends_with(".toml")) {
+        files.reads(machine, "describes the machine");
+    }
     let options = compile.options(report, target.as_ref())?;
     let mut compilation = Compilation::new(options);
-    match compilation.open(&file) {
-        Ok(root) => Ok(Input { compilation, root, streams }),
+    match compilation.add(&file, text) {
+        Ok(root) => Ok(Input { compilation, root, streams, files }),
         Err(_) => {
             report.all(&compilation.diagnostics, &compilation.map);
             Err(Stop::User)
@@ -41,10 +57,12 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
 /// Inserts the options of the file's head before those of the command line, which therefore take precedence. Returns
 /// the streams that the head names.
 fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
-    let head = Head::read(text, file).map_err(|words| {
-        let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--replicas n`, `--limit name=n`, \
-             `--in stream=file` and `--allow-over-memory`";
-        report.error("driver::header", format!("`{words}` in the head of the file"), help)
+    let head = Head::read(text, file).map_err(|e| {
+        let mut map = SourceMap::default();
+        let base = map.add(file, text).map_or(0, |id| map.file(id).base);
+        let span = Span::new(base + e.at.start as u32, base + e.at.end as u32);
+        report.emit(&Diagnostic::error("driver::header", span, e.message).here("this line").help(e.help), &map);
+        Stop::User
     })?;
     compile.target = compile.target.take().or(head.target);
     compile.replicas = compile.replicas.or(head.replicas);

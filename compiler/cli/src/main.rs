@@ -4,6 +4,7 @@
 //! usage.
 
 mod options;
+mod files;
 mod inputs;
 mod report;
 mod memory;

@@ -1,5 +1,6 @@
 //! `girder new`: a program to start from.
 
+use crate::files::cannot_write;
 use crate::report::{Done, Report, print};
 use std::path::PathBuf;
 
@@ -47,10 +48,7 @@ impl New {
         }
         let file = self.path.join(name).with_extension("gir");
         let made = std::fs::create_dir_all(&self.path).and_then(|()| std::fs::write(&file, TEMPLATE));
-        made.map_err(|e| {
-            let message = format!("cannot write {}: {e}", file.display());
-            report.error("driver::cannot_write", message, "choose a directory that you may write to")
-        })?;
+        made.map_err(|e| cannot_write(&file, &e, report))?;
         print(&format!("wrote {}; run it with `girder run {}`\n", file.display(), self.path.display()))
     }
 }

@@ -64,9 +64,8 @@ impl Compile {
         let machine = match replicas {
             None => machine,
             Some(replicas) => machine.replicated(replicas).map_err(|e| {
-                let help = "the processors of a machine, such as the 4 of `small-4` or `bow-2000`, are a power of two, \
-                            and so are the replicas among which they are divided";
-                report.error("machine::replicas", format!("`--replicas {replicas}`: {}", e.message), help)
+                let message = format!("`--replicas {replicas}`: {}", e.message);
+                report.error("machine::replicas", message, possible_replicas(&machine))
             })?,
         };
         let mut limits = Limits::default();
@@ -78,9 +77,15 @@ impl Compile {
                     (Some(_), Some(most)) => {
                         (format!("`--limit {l}` is too much"), format!("`{name}` is at most {most}"))
                     }
+                    (None, _) if Limits::NAMES.contains(&name) => {
+                        let number = value.parse::<f64>().ok().filter(|v| v.fract() == 0.0 && (0.0..1e19).contains(v));
+                        let number = number.map_or(1_000_000_000, |v| v as u64);
+                        let message = format!("`--limit {l}`: `{value}` is not a whole number");
+                        (message, format!("write digits only, such as `--limit {name}={number}`"))
+                    }
                     _ => {
                         let help = format!("limits are {}, each a number", Limits::NAMES.join(", "));
-                        (format!("`--limit {l}` sets nothing"), help)
+                        (format!("`--limit {l}`: there is no limit `{name}`"), help)
                     }
                 };
                 return Err(report.usage(message, help));
@@ -101,6 +106,27 @@ impl Compile {
     }
 }
 
+/// Returns which numbers of replicas a machine can have, and why, for a user who asked for another one.
+fn possible_replicas(machine: &Machine) -> String {
+    let ipus = machine.ipus;
+    match machine.partition.replicas {
+        1 if ipus.is_power_of_two() => {
+            let counts: Vec<String> = (0..=ipus.ilog2()).map(|k| (1u32 << k).to_string()).collect();
+            let which = if counts.len() > 5 { format!("1, 2, 4 and so on up to {ipus}") } else { counts.join(", ") };
+            format!("replicas divide the {ipus} processors into equal partitions; their number may be {which}")
+        }
+        1 => {
+            let part = 1u32 << ipus.ilog2();
+            format!(
+                "replicas have partitions, which are of 1, 2, 4, 8 … processors, so the {ipus} processors have one \
+                 replica; a machine file with `[partition]`, `ipus = {part}` and a number of `replicas` uses {part} of \
+                 them"
+            )
+        }
+        given => format!("leave out `--replicas`, or write `--replicas {given}`"),
+    }
+}
+
 /// Returns the name of a pass that may be left out.
 fn optional_pass(report: &Report, name: &str) -> Result<&'static str, Stop> {
     let optional = || girder::PASSES.iter().filter(|p| p.optional).map(|p| p.name);
@@ -115,9 +141,14 @@ fn optional_pass(report: &Report, name: &str) -> Result<&'static str, Stop> {
 
 /// Reads a built-in machine or a machine file.
 pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
-    if let Some(m) = girder::machine::builtin(name) {
-        return Ok(m);
+    match girder::machine::builtin(name) {
+        Some(machine) => Ok(machine),
+        None => machine_file(report, name).map(|(machine, _)| machine),
     }
+}
+
+/// Reads a machine file. Also returns its text.
+pub fn machine_file(report: &Report, name: &str) -> Result<(Machine, String), Stop> {
     if !name.ends_with(".toml") {
         let names: Vec<&str> = girder::machine::builtin_names().collect();
         let help = format!("built in are {}; a file's name ends in `.toml`", names.join(", "));
@@ -130,12 +161,15 @@ pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
             return Err(report.error("machine::cannot_read", format!("cannot read {name}: {e}"), help));
         }
     };
-    Machine::from_toml(&text).map_err(|e| {
-        let mut map = SourceMap::default();
-        let base = map.add(name, text).map_or(0, |id| map.file(id).base);
-        let span = e.span.map_or(Span::NONE, |s| Span::new(base + s.start as u32, base + s.end as u32));
-        let d = Diagnostic::error("machine::invalid", span, e.message);
-        report.emit(&d.help("`girder targets gc200` prints a whole file with units and sources"), &map);
-        Stop::User
-    })
+    match Machine::from_toml(&text) {
+        Ok(machine) => Ok((machine, text)),
+        Err(e) => {
+            let mut map = SourceMap::default();
+            let base = map.add(name, text).map_or(0, |id| map.file(id).base);
+            let span = e.span.map_or(Span::NONE, |s| Span::new(base + s.start as u32, base + s.end as u32));
+            let d = Diagnostic::error("machine::invalid", span, e.message);
+            report.emit(&d.help("`girder targets gc200` prints a whole file with units and sources"), &map);
+            Err(Stop::User)
+        }
+    }
 }

@@ -7,15 +7,16 @@
 //! Invariant: a plot depends on the packets and the names of the streams only, so that a run on another host, in
 //! another mode, or on other threads writes the same bytes.
 
+use crate::files::{cannot_write, writable};
 use crate::host::find;
 use crate::options::pair;
 use crate::report::{Done, Report, Stop};
-use crate::variables::{cannot_write, writable};
 use girder::ir::graph::Graph;
 use girder::ir::ids::StreamId;
 use girder::ir::types::{ElemType, Scalar};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use std::io::Error;
 use std::path::{Path, PathBuf};
 
 /// The width of a plot, and the height of a panel.
@@ -73,17 +74,20 @@ pub fn plot(text: &str, graph: &Graph, report: &Report) -> Result<Plot, Stop> {
 }
 
 impl Plot {
-    /// Takes a packet.
-    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) {
+    /// Takes a packet. Returns the bytes of memory that it needs.
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> u64 {
+        let mut needed = 0;
         for s in self.series.iter_mut().filter(|s| s.stream == stream) {
             s.values.extend(bytes.chunks_exact(s.ty.bytes() as usize).map(|b| number(s.ty, b)));
+            needed += (s.lines * size_of::<f64>()) as u64;
         }
+        needed
     }
 
     /// Writes the file.
     pub fn finish(self, report: &Report) -> Done {
-        let svg = self.svg().map_err(|e| cannot_write(&self.path, e, report))?;
-        std::fs::write(&self.path, svg).map_err(|e| cannot_write(&self.path, e, report))
+        let svg = self.svg().map_err(|e| cannot_write(&self.path, &Error::other(e), report))?;
+        std::fs::write(&self.path, svg).map_err(|e| cannot_write(&self.path, &e, report))
     }
 
     fn svg(&self) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! `girder run`: compile a program and run it.
 
 use crate::entries;
+use crate::files::{NamedFiles, array_of};
 use crate::host::Console;
 use crate::inputs::{self, Input};
 use crate::memory;
@@ -24,7 +25,7 @@ pub struct Run {
     file: PathBuf,
     /// The programs to run, in order; by default `main`, or the only program.
     programs: Vec<String>,
-    /// Set a variable before the run: `--set w=w.npy`, `--set w=all.npz:w`.
+    /// Set a variable or a remote buffer before the run: `--set w=w.npy`, `--set w=all.npz:w`.
     #[arg(long, value_name = "VAR=FILE")]
     set: Vec<String>,
     /// Set all params and states before the run, from a file that `--save` wrote; `--set` comes later.
@@ -36,13 +37,13 @@ pub struct Run {
     /// Feed an `in` stream: the packets of an array, in order.
     #[arg(long = "in", value_name = "STREAM=FILE")]
     inputs: Vec<String>,
-    /// Write the packets of an `out` stream to a file, as one array.
+    /// Write the packets of an `out` stream to a file, as one array: `.npy` or `.npz`.
     #[arg(long = "out", value_name = "STREAM=FILE")]
     outputs: Vec<String>,
     /// Draw what `out` streams carried, a panel for each, to a `.svg` file.
     #[arg(long = "plot", value_name = "STREAM,…=FILE")]
     plots: Vec<String>,
-    /// Write a variable after the run; without a file, print it.
+    /// Write a variable or a remote buffer after the run, as `.npy` or `.npz`; without a file, print it.
     #[arg(long, value_name = "VAR[=FILE]")]
     get: Vec<String>,
     /// How to run; every mode gives the same results.
@@ -88,8 +89,9 @@ impl Run {
             once(report, flag, texts)?;
         }
         self.timeline.iter().try_for_each(|file| timeline::checked(file, report))?;
-        self.written_once(report)?;
         let mut input = inputs::open(&self.file, &self.compile, report)?;
+        self.name_files(&mut input.files);
+        input.files.check(report)?;
         let cancel = input.compilation.options.session.cancel.clone();
         // `set_handler` fails only if a handler is set already, and this is the only one.
         let _ = ctrlc::set_handler(move || cancel.cancel());
@@ -100,8 +102,11 @@ impl Run {
         };
         // Everything that the command line names is checked before the passes run.
         let start = input.start(report)?;
+        input.files.reads_modules(&input.compilation.map);
+        input.files.check(report)?;
         let graph = start.graph();
         let programs = entries::chosen(graph, &self.programs, report)?;
+        entries::take_arguments(&start, &programs, &self.compile.args, report)?;
         // The streams of the file's head come last: the first file of a stream feeds it.
         let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
         let limits = &input.compilation.options.session.limits;
@@ -125,24 +130,25 @@ impl Run {
         run.after(&mut input, stage, mode, report)
     }
 
-    /// Checks that no two options write the same file.
-    fn written_once(&self, report: &Report) -> Done {
-        let of = |flag: &'static str, texts: &[String]| {
-            let files = texts.iter().filter_map(|text| text.split_once('='));
-            files.map(|(_, file)| (PathBuf::from(file), flag)).collect::<Vec<_>>()
-        };
-        let mut files = of("--out", &self.outputs);
-        files.extend(of("--plot", &self.plots));
-        files.extend(of("--get", &self.get));
-        files.extend(self.save.iter().map(|file| (file.clone(), "--save")));
-        files.extend(self.timeline.iter().map(|file| (file.clone(), "--timeline")));
-        for (k, (file, flag)) in files.iter().enumerate() {
-            if let Some((_, other)) = files[..k].iter().find(|earlier| earlier.0 == *file) {
-                let message = format!("`{other}` and `{flag}` both write {}", file.display());
-                return Err(report.usage(message, "name a file for each"));
+    /// Adds the files of the options.
+    fn name_files(&self, files: &mut NamedFiles) {
+        let file = |text: &String| text.split_once('=').map(|(_, file)| file.to_string());
+        let of = |texts: &[String]| texts.iter().filter_map(file).collect::<Vec<_>>();
+        for input in of(&self.inputs) {
+            files.reads(array_of(&input).0, "`--in` reads");
+        }
+        // Variables are set before anything is written. Of an archive, that would leave one of its arrays.
+        for set in of(&self.set) {
+            if let (archive, Some(_)) = array_of(&set) {
+                files.reads_but_for(archive, "`--set` reads and which holds several arrays", "--save");
             }
         }
-        Ok(())
+        self.load.iter().for_each(|file| files.reads_but_for(file, "`--load` reads", "--save"));
+        for (flag, texts) in [("--out", &self.outputs), ("--plot", &self.plots), ("--get", &self.get)] {
+            of(texts).iter().for_each(|file| files.writes(file, flag));
+        }
+        self.save.iter().for_each(|file| files.writes(file, "--save"));
+        self.timeline.iter().for_each(|file| files.writes(file, "--timeline"));
     }
 
     /// Returns whether the time of the run is modelled.

@@ -1,6 +1,6 @@
 //! `girder targets`: the machines.
 
-use crate::options::machine;
+use crate::options::{machine, machine_file};
 use crate::report::{Done, Report, Stop, print};
 use girder::machine::Machine;
 
@@ -30,8 +30,9 @@ impl Targets {
         if let Some(text) = whole(name) {
             return print(&text);
         }
-        let m = machine(report, name)?;
-        print(&(head() + &row(&m)))
+        let (_, text) = machine_file(report, name)?;
+        let base = girder::machine::base_of(&text);
+        print(&inherited(text, base))
     }
 }
 

@@ -5,11 +5,12 @@
 //!
 //! Invariant: a picture depends on the timeline only.
 
+use crate::files::{cannot_write, writable};
 use crate::report::{Done, Report};
-use crate::variables::{cannot_write, writable};
 use girder::profile::Timeline;
 use plotters::prelude::*;
 use std::cmp::Reverse;
+use std::io::Error;
 use std::path::Path;
 
 /// The width of a picture, the height of a row and that of the axis, and the height of a line of names.
@@ -37,8 +38,8 @@ pub fn checked(file: &Path, report: &Report) -> Done {
 
 /// Draws a timeline into a file.
 pub fn draw(timeline: &Timeline, file: &Path, report: &Report) -> Done {
-    let svg = svg(timeline).map_err(|e| cannot_write(file, e, report))?;
-    std::fs::write(file, svg).map_err(|e| cannot_write(file, e, report))
+    let svg = svg(timeline).map_err(|e| cannot_write(file, &Error::other(e), report))?;
+    std::fs::write(file, svg).map_err(|e| cannot_write(file, &e, report))
 }
 
 /// Returns the colour of each name, and the names by the cycles that they take, most first.

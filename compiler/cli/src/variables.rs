@@ -3,14 +3,16 @@
 //! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file
 //! is read before that. Variables are kept by name, as passes may number them anew.
 
+use crate::files::{array_of, cannot_write, output};
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
-use girder::arrays::{self, ArrayFile};
+use girder::arrays::ArrayFile;
 use girder::checkpoint::{self, Checkpoint, Kept};
 use girder::engine::Engine;
 use girder::ir::graph::{Graph, Var, VarClass};
 use girder::ir::types::ElemType;
-use girder::{Array, shaped};
+use girder::outputs::Output;
+use girder::shaped;
 use std::path::{Path, PathBuf};
 
 /// See the module.
@@ -20,7 +22,7 @@ pub struct Variables {
     load: Option<(PathBuf, Checkpoint, Vec<String>)>,
     /// `--set`: names, and the files as the user named them.
     sets: Vec<(String, String, ArrayFile)>,
-    gets: Vec<(String, Option<PathBuf>)>,
+    gets: Vec<(String, Option<Output>)>,
     /// `--save`, with the names of the variables that the file is to hold.
     save: Option<(PathBuf, Vec<String>)>,
 }
@@ -53,26 +55,24 @@ impl Variables {
             return Err(report.error("run::constant", message, "declare it with `var`"));
         }
         let array = open_array(file, "--set", report)?;
-        check_array(&array, (kept.ty(graph), &kept.shape(graph)), &format!("`{name}`"), file, report)?;
+        let (wanted, what) = ((kept.ty(graph), &kept.shape(graph)[..]), format!("`{name}`"));
+        check_array(&array, wanted, graph.replicas, &what, file, report)?;
         self.sets.push((name.into(), file.into(), array));
         Ok(())
     }
 
     /// Adds `--get name=file` or `--get name`.
     pub fn get(&mut self, text: &str, graph: &Graph, report: &Report) -> Done {
-        let (name, file) = match text.split_once('=') {
-            Some((name, file)) => (name, Some(PathBuf::from(file))),
-            None => (text, None),
-        };
+        let (name, file) = text.split_once('=').map_or((text, None), |(name, file)| (name, Some(file)));
         variable(graph, name, "--get", report)?;
-        file.iter().try_for_each(|path| writable(path, report))?;
-        self.gets.push((name.into(), file));
+        let output = file.map(|file| output(file, name, "--get", report)).transpose()?;
+        self.gets.push((name.into(), output));
         Ok(())
     }
 
     /// Adds `--save file`.
     pub fn save(&mut self, path: &Path, graph: &Graph, report: &Report) -> Done {
-        checkpoint::writable(path).map_err(|e| cannot_write(path, e, report))?;
+        checkpoint::writable(path).map_err(|e| cannot_write(path, &e, report))?;
         let kept = checkpoint::kept(graph);
         if kept.is_empty() {
             let message = "`--save`: the program keeps nothing from run to run";
@@ -108,9 +108,9 @@ impl Variables {
             let (ty, shape) = (kept.ty(graph), kept.shape_of(graph, bytes.len()));
             match file {
                 None => print(&format!("{name} {}\n", girder::show(ty, &shape, &bytes)))?,
-                Some(path) => {
-                    let array = Array { ty, shape, bytes: bytes.into() };
-                    write_array(path, &array, report)?;
+                Some(output) => {
+                    let written = output.write(ty, &shape, &mut &bytes[..]);
+                    written.map_err(|e| cannot_write(output.path(), &e, report))?;
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Variables {
         let vars = names.iter().map(|name| variable(graph, name, "--save", report));
         let vars = vars.collect::<Result<Vec<Kept>, Stop>>()?;
         let read = |kept: Kept| kept.get(engine).map_err(|e| e.to_string());
-        checkpoint::save(path, graph, &vars, read).map_err(|e| cannot_write(path, e, report))
+        checkpoint::save(path, graph, &vars, read).map_err(|e| cannot_write(path, &e, report))
     }
 }
 
@@ -162,10 +162,7 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Ke
 
 /// Opens an array: `file.npy`, `file.npz` or `file.npz:key`.
 pub fn open_array(text: &str, flag: &str, report: &Report) -> Result<ArrayFile, Stop> {
-    let (path, key) = match text.rsplit_once(':') {
-        Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
-        _ => (text, None),
-    };
+    let (path, key) = array_of(text);
     ArrayFile::open(Path::new(path), key).map_err(|e| unreadable(path, flag, &e, report))
 }
 
@@ -180,33 +177,19 @@ fn unreadable_checkpoint(path: &Path, error: &str, report: &Report) -> Stop {
     report.error("run::cannot_read", format!("`--load`: cannot read {}: {error}", path.display()), help)
 }
 
-/// Writes a `.npy` file.
-pub fn write_array(path: &Path, array: &Array, report: &Report) -> Done {
-    arrays::write(path, array).map_err(|e| cannot_write(path, e, report))
-}
-
-/// Checks that a file can be written before the run; changes nothing.
-pub fn writable(path: &Path, report: &Report) -> Done {
-    let is_new = !path.exists();
-    std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_write(path, e, report))?;
-    if is_new {
-        // The run creates the file again; a file that cannot be removed does no harm.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
-}
-
-/// Reports a file that cannot be written.
-pub fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> Stop {
-    let help = "name a file in a directory that exists";
-    report.error("driver::cannot_write", format!("cannot write {}: {error}", path.display()), help)
-}
-
-/// Checks that an array has the elements of a variable.
-fn check_array(array: &ArrayFile, (ty, shape): (ElemType, &[u64]), what: &str, file: &str, report: &Report) -> Done {
+/// Checks that an array has the elements of a variable, or those of each replica.
+fn check_array(
+    array: &ArrayFile,
+    (ty, shape): (ElemType, &[u64]),
+    replicas: u32,
+    what: &str,
+    file: &str,
+    report: &Report,
+) -> Done {
     let header = &array.header;
     let len = header.bytes / header.ty.bytes() as u64;
-    let fits = header.shape == shape || (len == shape.iter().product::<u64>() && (len == 1 || header.shape.len() == 1));
+    let flat = len == shape.iter().product::<u64>() && (len == 1 || header.shape.len() == 1);
+    let fits = checkpoint::fits(&header.shape, shape, replicas) || flat;
     if header.ty == ty && fits {
         return Ok(());
     }

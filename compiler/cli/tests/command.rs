@@ -1,6 +1,7 @@
 //! Runs the command as a user does: every command that a README or an explanation shows, exit codes, arrays in and out.
 
 mod checkpoints;
+mod files;
 mod shell;
 
 use girder::ir::types::ElemType;

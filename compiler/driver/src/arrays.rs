@@ -12,7 +12,7 @@ use girder_elaborate::Array;
 use girder_ir::types::ElemType;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use zip::ZipArchive;
@@ -70,7 +70,11 @@ impl ArrayFile {
             (false, Some(k)) => Err(format!("a `.npy` file holds one array, so `{k}` cannot be picked from it")),
             (false, None) => {
                 let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
-                if file.fill_buf().map_err(|e| e.to_string())?.starts_with(GZIP) {
+                let first = file.fill_buf().map_err(|e| e.to_string())?;
+                if first.is_empty() {
+                    return Err("it is empty".into());
+                }
+                if first.starts_with(GZIP) {
                     let mut file = Box::new(MultiGzDecoder::new(file));
                     return Ok(ArrayFile { header: Header::read(&mut file)?, source: Source::Packed(file) });
                 }
@@ -175,8 +179,11 @@ impl Elements {
 
 /// Opens an archive.
 pub fn open_archive(path: &Path) -> Result<Archive, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    ZipArchive::new(BufReader::new(file)).map_err(|e| e.to_string())
+    let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
+    if file.fill_buf().map_err(|e| e.to_string())?.is_empty() {
+        return Err("it is empty".into());
+    }
+    ZipArchive::new(file).map_err(|e| e.to_string())
 }
 
 /// Returns the names of an archive's arrays, each with its number.
@@ -205,7 +212,10 @@ pub fn elements_in(archive: &mut Archive, index: usize) -> Result<Vec<u8>, Strin
 impl Header {
     /// Reads a header, and nothing behind it.
     fn read(from: &mut impl Read) -> Result<Header, String> {
-        let wrong = |e: std::io::Error| format!("not a NumPy array: {e}");
+        let wrong = |e: std::io::Error| match e.kind() {
+            ErrorKind::UnexpectedEof => "not a NumPy array: it ends in its header".to_string(),
+            _ => format!("not a NumPy array: {e}"),
+        };
         let mut bytes = vec![0; 4];
         from.read_exact(&mut bytes).map_err(wrong)?;
         if let [0, 0, ty, rank] = bytes[..] {
@@ -259,7 +269,7 @@ impl Header {
             _ => return Err(format!("not an IDX file: there is no type {ty:#04x}")),
         };
         let mut lengths = vec![0; 4 * usize::from(rank)];
-        from.read_exact(&mut lengths).map_err(|e| format!("not an IDX file: {e}"))?;
+        from.read_exact(&mut lengths).map_err(|_| "not an IDX file: it ends in its header".to_string())?;
         let length = |b: &[u8]| b.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         let shape: Vec<u64> = lengths.chunks_exact(4).map(length).collect();
         let bytes = bytes_of(ty, &shape)?;
@@ -335,10 +345,10 @@ fn row_major(bytes: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
 }
 
 /// Writes an array as a `.npy` file.
-pub fn write(path: &Path, array: &Array) -> Result<(), String> {
-    let mut file = File::create(path).map_err(|e| e.to_string())?;
-    let header = npy_header(array.ty, &array.shape);
-    file.write_all(&header).and_then(|()| file.write_all(&array.bytes)).map_err(|e| e.to_string())
+pub fn write(path: &Path, array: &Array) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(&npy_header(array.ty, &array.shape))?;
+    file.write_all(&array.bytes)
 }
 
 /// Returns the header of a `.npy` file, version 1.0: magic, length, a dictionary padded to a multiple of 64 bytes.

@@ -4,6 +4,8 @@
 //! compared with the variables before any element is read.
 
 use crate::arrays::{self, Archive};
+use crate::files::{plain, real_path, temporary};
+use crate::outputs::entry_options;
 use girder_elaborate::value::shaped;
 use girder_engine::{Engine, EngineError};
 use girder_ir::graph::{Graph, Var, VarClass};
@@ -12,16 +14,15 @@ use girder_ir::types::ElemType;
 use girder_passes::liveness::carried;
 use girder_source::closest;
 use rustc_hash::{FxHashMap, FxHashSet};
+use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use smol_str::SmolStr;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use tempfile::NamedTempFile;
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipWriter};
+use zip::ZipWriter;
 
 /// The form of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,7 +175,10 @@ impl Checkpoint {
         let wrong = |e: &dyn std::fmt::Display| format!("not a safetensors file: {e}");
         let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
         let mut len = [0; 8];
-        file.read_exact(&mut len).map_err(|e| wrong(&e))?;
+        if file.fill_buf().map_err(|e| e.to_string())?.is_empty() {
+            return Err("it is empty".into());
+        }
+        file.read_exact(&mut len).map_err(|_| wrong(&"it ends in its header"))?;
         let len = u64::from_le_bytes(len);
         if len > LONGEST_HEADER {
             return Err(wrong(&format_args!("a header of {len} bytes")));
@@ -206,7 +210,7 @@ impl Checkpoint {
             match held.get(name.as_str()) {
                 None if needed => wrong.push(format!("it has no `{name}`, which is {}", shaped(ty, &shape))),
                 None => {}
-                Some(e) if e.ty == Ok(ty) && e.fits(&shape, graph.replicas) => fitting.push(kept),
+                Some(e) if e.ty == Ok(ty) && fits(&e.shape, &shape, graph.replicas) => fitting.push(kept),
                 Some(e) => {
                     let (wanted, found) = (shaped(ty, &shape), e.type_text());
                     wrong.push(format!("`{name}` is {found} in it, but {wanted} in the program"));
@@ -249,14 +253,13 @@ impl Checkpoint {
     }
 }
 
-impl Entry {
-    /// Returns whether it has a shape, or one value of it for each replica.
-    fn fits(&self, shape: &[u64], replicas: u32) -> bool {
-        let each = |rest: &[u64]| rest == shape;
-        let of_each = self.shape.split_first().is_some_and(|(&n, rest)| n == u64::from(replicas) && each(rest));
-        each(&self.shape) || (replicas > 1 && of_each)
-    }
+/// Returns whether an array of a shape holds a variable of the shape `each`, or one value of it for each replica.
+pub fn fits(shape: &[u64], each: &[u64], replicas: u32) -> bool {
+    let of_each = shape.split_first().is_some_and(|(&n, rest)| n == u64::from(replicas) && rest == each);
+    shape == each || (replicas > 1 && of_each)
+}
 
+impl Entry {
     fn type_text(&self) -> String {
         match &self.ty {
             Ok(ty) => shaped(*ty, &self.shape),
@@ -266,76 +269,64 @@ impl Entry {
 }
 
 /// Reports a file that cannot be written, before a run whose results it is to hold; changes nothing.
-pub fn writable(path: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// As [`save`].
+pub fn writable(path: &Path) -> io::Result<()> {
     match (Format::of(path), path.is_dir()) {
-        (None, _) => Err("its name ends neither in `.npz` nor in `.safetensors`".into()),
-        (_, true) => Err("it is a directory".into()),
-        _ => temporary(path).map(|_| ()).map_err(|e| e.to_string()),
+        (None, _) => Err(no_format()),
+        (_, true) => Err(Error::new(ErrorKind::IsADirectory, "it is a directory")),
+        _ => temporary(&real_path(path)).map(|_| ()),
     }
 }
 
+fn no_format() -> Error {
+    Error::new(ErrorKind::InvalidFilename, "its name ends neither in `.npz` nor in `.safetensors`")
+}
+
 /// Writes variables and remote buffers to a file; `read` returns the elements of one. The file is complete or
-/// unchanged.
+/// unchanged. If the path is a link, the file to which it leads is written.
+///
+/// # Errors
+/// If the file cannot be written; the error has the kind [`ErrorKind::InvalidFilename`] if its name has a wrong ending.
 pub fn save(
     path: &Path,
     graph: &Graph,
     kept: &[Kept],
     read: impl Fn(Kept) -> Result<Vec<u8>, String>,
-) -> Result<(), String> {
-    let file = temporary(path).map_err(|e| e.to_string())?;
-    match Format::of(path) {
-        Some(Format::Npz) => save_npz(file.as_file(), graph, kept, &read)?,
-        Some(Format::Safetensors) => save_safetensors(file.path(), graph, kept, &read)?,
-        None => return Err("its name ends neither in `.npz` nor in `.safetensors`".into()),
+) -> io::Result<()> {
+    let path = &real_path(path);
+    let format = Format::of(path).ok_or_else(no_format)?;
+    let part = temporary(path)?;
+    match format {
+        Format::Npz => save_npz(part.as_file(), graph, kept, &read)?,
+        Format::Safetensors => {
+            // The library puts another file in the place of this one, which only its owner may read.
+            let permissions = part.as_file().metadata()?.permissions();
+            save_safetensors(part.path(), graph, kept, &read)?;
+            std::fs::set_permissions(part.path(), permissions)?;
+        }
     }
-    file.as_file().sync_all().map_err(|e| e.to_string())?;
-    file.persist(path).map(|_| ()).map_err(|e| e.to_string())
+    File::open(part.path())?.sync_all()?;
+    part.persist(path).map(|_| ()).map_err(|e| plain(e.error))
 }
 
-/// Makes a file beside another one, which it is to replace.
-fn temporary(path: &Path) -> std::io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut prefix = std::ffi::OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file: the process's mask applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
-}
+/// Reads the elements of a variable.
+type ReadKept<'r> = &'r dyn Fn(Kept) -> Result<Vec<u8>, String>;
 
-fn save_npz(
-    file: &File,
-    graph: &Graph,
-    all: &[Kept],
-    read: &dyn Fn(Kept) -> Result<Vec<u8>, String>,
-) -> Result<(), String> {
+fn save_npz(file: &File, graph: &Graph, all: &[Kept], read: ReadKept) -> io::Result<()> {
     let mut archive = ZipWriter::new(BufWriter::new(file));
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Stored)
-        .last_modified_time(DateTime::default());
     for kept in all {
-        let bytes = read(*kept)?;
-        let options = options.large_file(bytes.len() >= u32::MAX as usize);
-        archive.start_file(format!("{}.npy", kept.name(graph)), options).map_err(|e| e.to_string())?;
-        let header = arrays::npy_header(kept.ty(graph), &kept.shape_of(graph, bytes.len()));
-        archive.write_all(&header).map_err(|e| e.to_string())?;
-        archive.write_all(&bytes).map_err(|e| e.to_string())?;
+        let bytes = read(*kept).map_err(Error::other)?;
+        let options = entry_options(bytes.len() as u64);
+        archive.start_file(format!("{}.npy", kept.name(graph)), options).map_err(Error::from)?;
+        archive.write_all(&arrays::npy_header(kept.ty(graph), &kept.shape_of(graph, bytes.len())))?;
+        archive.write_all(&bytes)?;
     }
-    let mut out = archive.finish().map_err(|e| e.to_string())?;
-    out.flush().map_err(|e| e.to_string())
+    archive.finish().map_err(Error::from)?.flush()
 }
 
-fn save_safetensors(
-    path: &Path,
-    graph: &Graph,
-    all: &[Kept],
-    read: &dyn Fn(Kept) -> Result<Vec<u8>, String>,
-) -> Result<(), String> {
+fn save_safetensors(path: &Path, graph: &Graph, all: &[Kept], read: ReadKept) -> io::Result<()> {
     let failed = RefCell::new(None);
     let tensor = |&kept: &Kept| match dtype(kept.ty(graph)) {
         Some(dtype) => {
@@ -346,9 +337,12 @@ fn save_safetensors(
         }
         None => Err(format!("`{}` holds {}, which safetensors does not have", kept.name(graph), kept.ty(graph))),
     };
-    let tensors: Vec<_> = all.iter().map(tensor).collect::<Result<_, String>>()?;
-    safetensors::serialize_to_file(tensors, None, path).map_err(|e| e.to_string())?;
-    failed.into_inner().map_or(Ok(()), Err)
+    let tensors: Vec<_> = all.iter().map(tensor).collect::<Result<_, String>>().map_err(Error::other)?;
+    safetensors::serialize_to_file(tensors, None, path).map_err(|e| match e {
+        SafeTensorError::IoError(e) => plain(e),
+        e => Error::other(e.to_string()),
+    })?;
+    failed.into_inner().map_or(Ok(()), |e: String| Err(Error::other(e)))
 }
 
 /// A variable whose elements are read when they are written.
@@ -357,7 +351,7 @@ struct Lazy<'r> {
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: usize,
-    read: &'r dyn Fn(Kept) -> Result<Vec<u8>, String>,
+    read: ReadKept<'r>,
     failed: &'r RefCell<Option<String>>,
 }
 

@@ -4,6 +4,7 @@
 
 use crate::by_step::StepTime;
 use crate::early::{Early, Tables};
+use crate::head::program_text;
 use crate::loader::Files;
 use girder_elaborate::{Arguments, Context, Modules, StatementTimes};
 use girder_engine::{EngineError, Executable, FastGraph, Mode};
@@ -17,6 +18,7 @@ use girder_passes::context::PassContext;
 use girder_passes::liveness::Liveness;
 use girder_passes::pipeline::{self, After, AnyStage, Stage};
 use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
+use girder_syntax::ast::{Decl, ItemKind, Module, Pattern};
 use girder_text as text;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -57,12 +59,20 @@ pub struct Start {
     stage: AnyStage,
     /// The pass after which the text was printed.
     printed: Option<After>,
+    /// The arguments of programs; see [`Start::arguments_of_programs`].
+    arguments: Vec<(String, Vec<String>)>,
 }
 
 impl Start {
     /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         self.stage.graph()
+    }
+
+    /// Returns the names of the arguments that no `let` has, each with the names of the programs that have it as a
+    /// parameter.
+    pub fn arguments_of_programs(&self) -> &[(String, Vec<String>)] {
+        &self.arguments
     }
 }
 
@@ -87,20 +97,11 @@ impl Compilation {
 
     /// Reads the root file.
     pub fn open(&mut self, path: &Path) -> Result<FileId> {
-        match std::fs::read(path).map(String::from_utf8) {
-            Ok(Ok(text)) => self.add(path, text),
-            Ok(Err(e)) => {
-                let at = e.utf8_error().valid_up_to();
-                let message = format!("{} is not UTF-8: byte {at} is wrong", path.display());
-                Err(self.fail("driver::not_text", message, "`.gir` files are UTF-8 text"))
-            }
-            Err(e) => {
-                let message = format!("cannot read {}: {e}", path.display());
-                Err(self.fail(
-                    "driver::cannot_read",
-                    message,
-                    "name a `.gir` file, or a directory that holds one of its name",
-                ))
+        match program_text(path) {
+            Ok(text) => self.add(path, text),
+            Err(d) => {
+                self.diagnostics.push(d);
+                Err(Failed)
             }
         }
     }
@@ -127,12 +128,12 @@ impl Compilation {
 
     /// Reads the root file, so that its graph can be inspected before the passes run.
     pub fn start(&mut self, root: FileId) -> Result<Start> {
-        self.on_a_large_stack(|this| this.read(root)).map(|(stage, printed)| Start { stage, printed })
+        self.on_a_large_stack(|this| this.read(root))
     }
 
     /// Brings a graph to a stage, or to the point after a pass.
     pub fn lower(&mut self, start: Start, target: impl Into<After>) -> Result<AnyStage> {
-        let Start { stage, printed } = start;
+        let Start { stage, printed, .. } = start;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
         if self.measures_steps {
@@ -159,7 +160,7 @@ impl Compilation {
     /// what `run` returns is then lost. The printed text of a stage is checked before `run` is called.
     pub fn run_beside<T>(&mut self, start: Start, run: impl FnOnce(&Early<'_>) -> T) -> Result<T> {
         let made = match start {
-            Start { stage: AnyStage::Graph(graph), printed: None } => {
+            Start { stage: AnyStage::Graph(graph), printed: None, .. } => {
                 let Options { machine, session, .. } = &self.options;
                 let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
                 let beside = pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph, passes| {
@@ -194,8 +195,8 @@ impl Compilation {
         }
     }
 
-    /// Reads the text as a stage. For the printed text of a stage, also returns the pass after which it was printed.
-    fn read(&mut self, root: FileId) -> Result<(AnyStage, Option<After>)> {
+    /// Reads the text as a stage.
+    fn read(&mut self, root: FileId) -> Result<Start> {
         let Options { machine, session, arguments } = &self.options;
         session.memory.restart();
         let start = Instant::now();
@@ -218,10 +219,14 @@ impl Compilation {
             self.step_times.push(StepTime { pass: "elaborate", name: "statement".into(), span, time });
         }
         self.timings.push(("elaborate", start.elapsed()));
-        match after {
-            None => Ok((AnyStage::Graph(graph), None)),
-            Some(after) => text::read_tables(graph, after.stage(), &modules, &mut cx).map(|s| (s, Some(after))),
-        }
+        let stage = match after {
+            None => AnyStage::Graph(graph),
+            Some(after) => text::read_tables(graph, after.stage(), &modules, &mut cx)?,
+        };
+        let tree = &modules.get(Modules::ROOT).tree;
+        let names = arguments.list.iter().map(|(name, _)| name);
+        let owned = names.filter_map(|name| Some((name.to_string(), programs_with(tree, name)?)));
+        Ok(Start { stage, printed: after, arguments: owned.collect() })
     }
 
     fn on_a_large_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
@@ -264,6 +269,29 @@ impl Compilation {
             self.diagnostics.push(e.diagnostic());
             Failed
         })
+    }
+}
+
+/// Returns the programs of a module with a parameter of a name, or `None` if a `let` has the name too.
+fn programs_with(tree: &Module, name: &str) -> Option<Vec<String>> {
+    let mut programs = vec![];
+    for item in &tree.items {
+        match &item.kind {
+            ItemKind::Decl(Decl::Let(l)) if binds(&l.pattern, name) => return None,
+            ItemKind::Program(p) if p.params.iter().any(|q| q.name.name == name) => {
+                programs.push(p.name.dotted().to_string());
+            }
+            _ => {}
+        }
+    }
+    Some(programs)
+}
+
+fn binds(pattern: &Pattern, name: &str) -> bool {
+    match pattern {
+        Pattern::Name(ident) => ident.name == name,
+        Pattern::Wildcard(_) => false,
+        Pattern::Tuple(parts, _) => parts.iter().any(|part| binds(part, name)),
     }
 }
 

@@ -1,14 +1,16 @@
 //! Options in the first comments of a program: lines `//! girder: --arg steps=100 --target small --replicas 2
-//! --in stream=file.npy`.
+//! --in stream=file.npy`. The head of a file ends where something other than a comment or a blank line stands.
 //!
 //! Invariant: these options are defaults, which a caller may override.
 
+use girder_source::{Diagnostic, Span};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The options of a file's first comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// `--target name`
+    /// `--target name`, or a file beside the program.
     pub target: Option<String>,
     /// `--replicas n`
     pub replicas: Option<u32>,
@@ -22,34 +24,103 @@ pub struct Head {
     pub streams: Vec<(String, PathBuf)>,
 }
 
+/// What is wrong in a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadError {
+    /// What is wrong, with the line.
+    pub message: String,
+    /// What to write instead.
+    pub help: &'static str,
+    /// The bytes of the line.
+    pub at: Range<usize>,
+}
+
+impl std::fmt::Display for HeadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+const OPTIONS: &str = "a `girder:` line takes `--arg name=value`, `--target name`, `--replicas n`, `--limit name=n`, \
+                       `--in stream=file` and `--allow-over-memory`; quotes surround what contains spaces";
+const PLACE: &str = "move the line to the comments at the top of the file";
+
 impl Head {
-    /// Reads the options of a text. The error is the words that are not an option.
-    pub fn read(text: &str, file: &Path) -> Result<Head, String> {
-        let lines = text.lines().map_while(|l| l.trim_start().strip_prefix("//"));
-        let words: Vec<&str> = lines
-            .filter_map(|l| l.trim_start_matches(['!', '/']).trim_start().strip_prefix("girder:"))
-            .flat_map(str::split_whitespace)
-            .collect();
+    /// Reads the options of a text; `file` is its path, to which file names are relative.
+    ///
+    /// # Errors
+    /// If a line has something other than options, or stands below the head.
+    pub fn read(text: &str, file: &Path) -> Result<Head, HeadError> {
         let mut head = Head::default();
-        let mut words = words.as_slice();
-        while let Some(first) = words.first() {
-            let w;
-            (w, words) = words.split_at(if *first == "--allow-over-memory" { 1 } else { words.len().min(2) });
-            match (w, w.last().and_then(|value| value.split_once('='))) {
-                (["--replicas", value], _) if value.parse::<u32>().is_ok() => head.replicas = value.parse().ok(),
-                (["--target", value], _) => head.target = Some(value.to_string()),
-                (["--arg", value], Some(_)) => head.args.push(value.to_string()),
-                (["--limit", value], Some(_)) => head.limits.push(value.to_string()),
-                (["--allow-over-memory"], _) => head.allow_over_memory = true,
-                (["--in", _], Some((name, path))) => {
-                    let beside = file.parent().unwrap_or(Path::new("")).join(path);
-                    head.streams.push((name.to_string(), beside));
+        let (mut at, mut is_in_head) = (0, true);
+        for line in text.split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let line = line.trim_end();
+            let plain = line.trim_start_matches('\u{feff}').trim_start();
+            let Some(comment) = plain.strip_prefix("//") else {
+                is_in_head &= plain.is_empty();
+                continue;
+            };
+            let words = comment.trim_start_matches(['!', '/']).trim_start();
+            let Some(options) = words.strip_prefix("girder:") else { continue };
+            let fail = |message: String, help| {
+                let at = start + line.len() - plain.len()..start + line.len();
+                HeadError { message, help, at }
+            };
+            // Other comments may speak of such lines.
+            let is_meant = comment.starts_with('!') || options.trim_start().starts_with("--");
+            match is_in_head {
+                true => {
+                    let added = head.add_line(options, file);
+                    added.map_err(|words| fail(format!("`{words}` in the head of the file"), OPTIONS))?;
                 }
-                _ => return Err(w.join(" ")),
+                false if is_meant => return Err(fail("a `girder:` line below the head of the file".into(), PLACE)),
+                false => {}
             }
         }
         Ok(head)
     }
+
+    /// Adds the options of a line. The error is the words that are not an option.
+    fn add_line(&mut self, line: &str, file: &Path) -> Result<(), String> {
+        let all = shlex::split(line).ok_or_else(|| line.trim().to_string())?;
+        let mut words = all.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            if word == "--allow-over-memory" {
+                self.allow_over_memory = true;
+                continue;
+            }
+            // As on the command line, the value follows a space or `=`.
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, words.next()),
+            };
+            let wrong = || [word].into_iter().chain(value.filter(|_| name == word)).collect::<Vec<_>>().join(" ");
+            let value = value.ok_or_else(wrong)?;
+            match (name, value.split_once('=')) {
+                ("--replicas", _) => self.replicas = Some(value.parse().map_err(|_| wrong())?),
+                ("--target", _) => self.target = Some(target(value, file)),
+                ("--arg", Some(_)) => self.args.push(value.to_string()),
+                ("--limit", Some(_)) => self.limits.push(value.to_string()),
+                ("--in", Some((name, path))) => self.streams.push((name.to_string(), beside(file, path))),
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a machine: a name, or a file beside the program.
+fn target(name: &str, program: &Path) -> String {
+    match name.ends_with(".toml") {
+        true => beside(program, name).display().to_string(),
+        false => name.to_string(),
+    }
+}
+
+fn beside(program: &Path, name: &str) -> PathBuf {
+    program.parent().unwrap_or(Path::new("")).join(name)
 }
 
 /// Returns the `.gir` file of a path: the path itself, or the file in a directory that has the name of the directory.
@@ -63,20 +134,73 @@ pub fn program_file(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
 
+/// Reads the text of a `.gir` file, which may be a pipe.
+///
+/// # Errors
+/// If the file cannot be read, or is not text.
+pub fn program_text(path: &Path) -> Result<String, Diagnostic> {
+    let fail = |code, message, help: &str| Diagnostic::error(code, Span::NONE, message).help(help);
+    let bytes = std::fs::read(path).map_err(|e| {
+        let message = format!("cannot read {}: {e}", path.display());
+        fail("driver::cannot_read", message, "name a `.gir` file, or a directory that holds one of its name")
+    })?;
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let message = format!("{} is not UTF-8: byte {at} is wrong", path.display());
+        fail("driver::not_text", message, "`.gir` files are UTF-8 text")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn head(text: &str) -> Result<Head, HeadError> {
+        Head::read(text, Path::new("dir/p.gir"))
+    }
+
     #[test]
     fn options_stand_in_the_first_comments() {
-        let text = "//! A program.\n//! girder: --target small --arg n=3 --replicas 2\n\
+        let text = "//! A program.\n//! girder: --target small --arg n=3 --replicas 2\n\n\
                     // girder: --allow-over-memory --in x=x.npy\nvar x: f32;\n// girder: no";
-        let head = Head::read(text, Path::new("dir/p.gir")).unwrap();
+        let head = head(text).unwrap();
         assert_eq!(head.target.as_deref(), Some("small"));
         assert_eq!(head.args, ["n=3"]);
         assert_eq!(head.replicas, Some(2));
         assert!(head.allow_over_memory);
         assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/x.npy"))]);
-        assert_eq!(Head::read("// girder: --arg n", Path::new("p.gir")), Err("--arg n".to_string()));
+    }
+
+    #[test]
+    fn words_are_those_of_a_shell() {
+        let text = "//! girder: --target=base.toml --arg 'label=two words' --in=x=\"my file.npy\" --limit=a=1\n";
+        let head = head(text).unwrap();
+        assert_eq!(head.target.as_deref(), Some("dir/base.toml"));
+        assert_eq!(head.args, ["label=two words"]);
+        assert_eq!(head.limits, ["a=1"]);
+        assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/my file.npy"))]);
+    }
+
+    #[test]
+    fn an_error_has_the_bytes_of_its_line() {
+        for (line, message) in [
+            ("// girder: --arg n", "`--arg n` in the head of the file"),
+            ("//! girder: --colour=red", "`--colour=red` in the head of the file"),
+            ("//! girder: --replicas=two", "`--replicas=two` in the head of the file"),
+            ("//! girder: --in 'x=y", "`--in 'x=y` in the head of the file"),
+            ("//! girder: --target", "`--target` in the head of the file"),
+        ] {
+            let text = format!("\n// First.\n  {line}  \nvar x: f32;\n");
+            let error = head(&text).unwrap_err();
+            assert_eq!((error.message.as_str(), &text[error.at]), (message, line));
+        }
+        for line in ["//! girder: anything", "// girder: --arg n=1"] {
+            let text = format!("// girder: --arg n=2\nvar x: f32;\n{line}\n");
+            let error = head(&text).unwrap_err();
+            assert_eq!(
+                (error.message.as_str(), &text[error.at]),
+                ("a `girder:` line below the head of the file", line)
+            );
+        }
     }
 }

@@ -3,19 +3,21 @@
 //! A [`Compilation`] holds the text, its diagnostics and the machine. [`Compilation::stage`] brings the root file to a
 //! stage, whether the file is a program or the printed text of a stage. [`Compilation::executable`] compiles the last
 //! stage to an executable, which an [`Engine`](girder_engine::Engine) loads; [`Compilation::run_beside`] runs in mode
-//! fast while the passes make the tables of the machine. [`arrays`] reads and writes NumPy's files,
+//! fast while the passes make the tables of the machine. [`arrays`] and [`outputs`] read and write NumPy's files,
 //! [`packets`] feeds streams from them, [`checkpoint`] keeps the values of variables by name; [`text`] prints stages.
 //!
-//! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing
-//! here prints.
+//! Invariant: only `loader`, `arrays`, `outputs`, `checkpoint`, `files`, and the search for the root file touch the
+//! file system; nothing here prints.
 
 pub mod arrays;
 pub mod by_step;
 pub mod checkpoint;
 mod compilation;
 mod early;
+pub mod files;
 mod head;
 mod loader;
+pub mod outputs;
 pub mod packets;
 mod show;
 
@@ -33,6 +35,6 @@ pub use girder_profile as profile;
 pub use girder_source as source;
 pub use girder_syntax as syntax;
 pub use girder_text as text;
-pub use head::{Head, program_file};
+pub use head::{Head, HeadError, program_file, program_text};
 pub use loader::Files;
 pub use show::show;

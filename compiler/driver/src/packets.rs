@@ -51,19 +51,57 @@ pub fn order_bytes(ty: ElemType, shape: &[u64], stream: &Stream) -> u64 {
     if stream.shuffle.is_some() { rows.saturating_mul(ORDER_BYTES) } else { 0 }
 }
 
-/// Returns whether an array can feed a stream. Its elements are whole packets; if the stream wraps, packets that are
-/// whole rows are enough, and if it is shuffled, they must be whole rows.
+/// Returns whether an array can feed a stream.
+///
+/// Its elements are whole packets, or the stream wraps. Its shape is one of these, where a packet's row is the packet
+/// without its first axis:
+/// - a list of elements, of which a stream that wraps needs at least one packet;
+/// - some of its trailing axes together have the elements of a packet, or of a packet's row.
+///
+/// Any shape feeds packets of one element. If the stream is shuffled, packets must also be whole rows of the array.
 pub fn fits(ty: ElemType, shape: &[u64], stream: &Stream) -> bool {
     let Some((bytes, row)) = sizes(ty, shape) else { return false };
     let packet = stream.len() * ty.bytes() as u64;
     if ty != stream.ty || packet == 0 {
         return false;
     }
-    let (whole, rows) = (bytes.is_multiple_of(packet), row > 0 && packet.is_multiple_of(row));
-    match stream.shuffle {
-        Some(_) => rows && (whole || stream.wrap) && u32::try_from(bytes / row).is_ok(),
-        None => whole || stream.wrap && rows,
+    let whole = bytes.is_multiple_of(packet);
+    let feeds = match stream.shuffle {
+        Some(_) => row > 0 && packet.is_multiple_of(row) && u32::try_from(bytes / row).is_ok(),
+        None => true,
+    };
+    feeds && (whole || stream.wrap) && has_packets(shape, stream)
+}
+
+/// Returns whether packets, or rows of them, are parts of an array of a shape.
+fn has_packets(shape: &[u64], stream: &Stream) -> bool {
+    let (packet, row) = (stream.len(), stream.shape.iter().skip(1).product::<u64>());
+    let mut trailing = shape.iter().rev().scan(1u64, |all, &n| {
+        *all = all.saturating_mul(n);
+        Some(*all)
+    });
+    let list = shape.len() == 1 && (!stream.wrap || shape[0] >= packet);
+    packet == 1 || list || trailing.any(|n| n == packet || n == row)
+}
+
+/// Returns the shapes of arrays that feed a stream, for people.
+pub fn accepted_shapes(stream: &Stream) -> String {
+    let axes = |axes: &[u64]| axes.iter().map(|n| format!(", {n}")).collect::<String>();
+    let packet = stream.len();
+    if packet <= 1 {
+        return "any shape".into();
     }
+    let whole = if stream.wrap { "" } else { ", with as many rows as whole packets have" };
+    let rows = match &stream.shape[1..] {
+        [] => String::new(),
+        row => format!(", [n{}]{whole}", axes(row)),
+    };
+    let list = match (stream.shuffle, stream.wrap) {
+        (Some(_), _) if stream.shape.len() > 1 => String::new(),
+        (_, true) => format!(", or a list of at least {packet} elements"),
+        (_, false) => format!(", or a list of n * {packet} elements"),
+    };
+    format!("[n{}]{rows}{list}", axes(&stream.shape))
 }
 
 /// Returns the order of the rows of a pass. See the module's note.
@@ -207,13 +245,15 @@ mod tests {
             let stream = stream(packet, wrap, shuffle);
             fits(ElemType::U8, shape, &stream)
         };
-        assert!(check(&[4, 6], &[3], false, None));
+        assert!(check(&[4, 6], &[6], false, None));
+        assert!(!check(&[4, 6], &[3], false, None));
         assert!(!check(&[4, 6], &[5], true, None));
         assert!(!check(&[4, 6], &[18], false, None));
-        assert!(check(&[4, 6], &[18], true, None));
-        assert!(check(&[4, 6], &[18], true, Some(1)));
+        assert!(check(&[4, 6], &[3, 6], true, None));
+        assert!(check(&[4, 6], &[3, 6], true, Some(1)));
+        assert!(!check(&[4, 6], &[18], true, Some(1)));
         assert!(!check(&[4, 6], &[3], true, Some(1)));
-        assert!(!check(&[4, 6], &[18], false, Some(1)));
+        assert!(!check(&[4, 6], &[3, 6], false, Some(1)));
         assert!(!check(&[4, 6], &[0], true, None));
         // A file without rows feeds nothing, and says so when it is read.
         assert!(check(&[0, 6], &[6], true, Some(1)));
@@ -221,6 +261,38 @@ mod tests {
         assert!(!check(&[0, 1 << 40, 1 << 40], &[6], true, None));
         assert!(!check(&[1 << 40, 1 << 40, 0], &[6], true, Some(1)));
         assert!(!check(&[1 << 40, 1 << 40], &[6], true, Some(1)));
+    }
+
+    /// A shape is never taken for another one, but for axes that packets split or join.
+    #[test]
+    fn shapes_are_those_of_packets_or_of_their_rows() {
+        let check = |shape: &[u64], packet: &[u64], wrap| fits(ElemType::U8, shape, &stream(packet, wrap, None));
+        for packet in [&[40, 28, 28, 1][..], &[40, 784], &[784], &[28, 28]] {
+            for shape in [&[120, 28, 28][..], &[120, 784], &[120, 784, 1], &[120 * 784]] {
+                assert!(check(shape, packet, true) && check(shape, packet, false), "{shape:?} {packet:?}");
+            }
+        }
+        assert!(check(&[50, 28, 28], &[40, 784], true) && !check(&[50, 28, 28], &[40, 784], false));
+        for (shape, wraps, ends) in [
+            (&[7][..], false, false),
+            (&[], false, false),
+            (&[80, 2], false, false),
+            (&[32], true, true),
+            (&[33], true, false),
+            (&[4], true, false),
+            (&[9, 4], true, false),
+            (&[8, 4], true, true),
+            (&[3, 4, 4], true, true),
+            (&[3, 16], true, true),
+        ] {
+            assert_eq!((check(shape, &[4, 4], true), check(shape, &[4, 4], false)), (wraps, ends), "{shape:?}");
+        }
+        assert!(check(&[80, 2], &[], false) && check(&[], &[1], true) && check(&[5, 1], &[3], true));
+        let text = |packet: &[u64], wrap, shuffle| accepted_shapes(&stream(packet, wrap, shuffle));
+        assert_eq!(text(&[4, 4], true, None), "[n, 4, 4], [n, 4], or a list of at least 16 elements");
+        assert_eq!(text(&[4, 4], true, Some(1)), "[n, 4, 4], [n, 4]");
+        assert_eq!(text(&[10], false, None), "[n, 10], or a list of n * 10 elements");
+        assert_eq!(text(&[], false, None), "any shape");
     }
 
     #[test]

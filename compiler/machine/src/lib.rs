@@ -19,4 +19,4 @@ mod targets;
 pub use costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Streaming, Tile};
 pub use machine::{Chip, Exchange, Machine, MachineError, Memory, MemoryRegion, Partition, Sync};
 pub use network::{Group, Link, Links, Topology};
-pub use targets::{builtin, builtin_base, builtin_names, builtin_text};
+pub use targets::{base_of, builtin, builtin_base, builtin_names, builtin_text};

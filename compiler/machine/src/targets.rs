@@ -41,8 +41,15 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
 
 /// Returns the machine that a built-in machine extends.
 pub fn builtin_base(name: &str) -> Option<&'static str> {
-    let line = builtin_text(name)?.lines().find_map(|l| l.strip_prefix("extends = "))?;
-    builtin_names().find(|n| line.split('"').nth(1) == Some(n))
+    base_of(builtin_text(name)?)
+}
+
+/// Returns the built-in machine that a machine file extends.
+pub fn base_of(text: &str) -> Option<&'static str> {
+    let top = text.lines().take_while(|line| !line.trim_start().starts_with('['));
+    let mut pairs = top.filter_map(|line| line.split_once('='));
+    let (_, base) = pairs.find(|(key, _)| key.trim() == "extends")?;
+    builtin_names().find(|n| base.split(['"', '\'']).nth(1) == Some(n))
 }
 
 #[cfg(test)]
@@ -63,6 +70,8 @@ mod tests {
             (builtin_base("gc200"), builtin_base("bow-pod16"), builtin_base("bow")),
             (None, Some("bow"), Some("gc200"))
         );
+        assert_eq!(base_of("# extends = 'ipu'\nname = \"x\"\n extends='bow' # one\n[chip]\n"), Some("bow"));
+        assert_eq!(base_of("name = \"x\"\n[chip]\nextends = \"bow\"\n"), None);
         let (pod, bow) = (builtin("bow-pod16").unwrap(), builtin("bow").unwrap());
         assert_eq!((&pod.chip, &pod.memory, &pod.links), (&bow.chip, &bow.memory, &bow.links));
     }

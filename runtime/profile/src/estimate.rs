@@ -14,8 +14,8 @@
 //!
 //! While a timeline is recorded, every iteration is followed, until it has no more room.
 //!
-//! Invariant: but for a timeline, the number of steps visited depends on the text of the program, never on trip counts;
-//! it grows linearly with the text and with the number of IPUs.
+//! Invariant: the number of steps visited depends on the text of the program, never on trip counts; it grows linearly
+//! with the text and with the number of IPUs. A timeline adds at most a constant number.
 
 use crate::packets::PacketQueue;
 use crate::profiler::{Profiler, Start, Sums};
@@ -64,6 +64,9 @@ impl Profiler<'_> {
 
     fn walk(&mut self, id: StepId, assumed: &mut Assumed) {
         let allocated = self.allocated;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.visit();
+        }
         match &allocated.steps[id].kind {
             StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().for_each(|&s| self.walk(s, assumed)),
             StepKind::Execute(set) => {

@@ -1,7 +1,8 @@
 //! The data of a profile. All cycles are tile cycles of the target, and all sizes are bytes.
 
 use girder_ir::ids::ProgramId;
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 fn is_one(n: &u32) -> bool {
     *n == 1
@@ -49,8 +50,8 @@ pub struct Profile {
     pub limit: String,
 }
 
-/// Cycles by kind: for each execution, those of the IPU that takes longest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Cycles by kind: for each execution, those of the IPU that takes longest. In JSON, `cycles` is their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// Cycles of waiting for syncs.
     pub sync: u64,
@@ -265,6 +266,27 @@ pub struct TileMemory {
     pub tile: u32,
     /// One past its highest byte in use.
     pub bytes: u32,
+}
+
+impl Serialize for Total {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = [
+            ("cycles", self.cycles()),
+            ("sync", self.sync),
+            ("exchange", self.exchange),
+            ("pre_arrange", self.pre_arrange),
+            ("post_arrange", self.post_arrange),
+            ("compute", self.compute),
+            ("host", self.host),
+            ("bytes_inside", self.bytes_inside),
+            ("bytes_between", self.bytes_between),
+        ];
+        let mut all = serializer.serialize_struct("Total", fields.len())?;
+        for (name, value) in fields {
+            all.serialize_field(name, &value)?;
+        }
+        all.end()
+    }
 }
 
 impl Total {

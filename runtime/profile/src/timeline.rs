@@ -4,7 +4,8 @@
 //! Neighbouring intervals of one name are one. Those of a stream count the wait for the host too. Of several replicas,
 //! the timeline shows the first.
 //!
-//! Invariant: a timeline has at most [`MOST`] intervals. It ends where the next one begins.
+//! Invariant: a timeline has at most [`MOST`] intervals, of at most [`MOST_STEPS`] steps. It ends where the next
+//! interval or step begins.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
@@ -15,6 +16,13 @@ use rustc_hash::FxHashMap;
 
 /// The most intervals.
 pub const MOST: usize = 20_000;
+
+/// The most steps in these intervals. Neighbouring steps of one name are one interval, so without this bound a loop of
+/// them would be followed to its end.
+pub const MOST_STEPS: u64 = 1_000_000;
+
+/// The most steps that an estimate visits for a timeline, with those that take no time on any processor.
+pub const MOST_VISITS: u64 = 4 * MOST_STEPS;
 
 /// See the module.
 #[derive(Clone)]
@@ -27,6 +35,9 @@ pub struct Timeline {
     pub is_cut: bool,
     name_of: SecondaryMap<StepId, u32>,
     count: usize,
+    /// The steps that were added, and those that an estimate has visited.
+    steps: u64,
+    visits: u64,
     /// What the clocks of the profiler are counted from.
     base: u64,
     /// Whether another replica than the first is on its way.
@@ -67,7 +78,8 @@ impl Timeline {
             }
         }
         let rows = vec![vec![]; ipus as usize];
-        Timeline { names: names.all, rows, is_cut: false, name_of, count: 0, base: 0, pauses: false }
+        let (names, is_cut, pauses) = (names.all, false, false);
+        Timeline { names, rows, is_cut, name_of, count: 0, steps: 0, visits: 0, base: 0, pauses }
     }
 
     /// Returns whether there is room for more.
@@ -80,6 +92,11 @@ impl Timeline {
         if self.is_cut || self.pauses {
             return;
         }
+        if self.steps == MOST_STEPS {
+            self.is_cut = true;
+            return;
+        }
+        self.steps += 1;
         for (ipu, part) in time.ipus.iter().filter(|(_, part)| part.cycles() > 0) {
             let end = self.base.saturating_add(clocks[*ipu as usize]);
             let (start, name) = (end.saturating_sub(part.cycles()), self.name_of[id]);
@@ -96,6 +113,12 @@ impl Timeline {
                 }
             }
         }
+    }
+
+    /// An estimate visits a step.
+    pub(crate) fn visit(&mut self) {
+        self.visits += 1;
+        self.is_cut |= self.visits > MOST_VISITS;
     }
 
     /// A replica starts where the clocks are counted from `base` on.

@@ -24,6 +24,13 @@ pub struct Done {
     pub errors: String,
 }
 
+impl Done {
+    fn of(done: std::process::Output) -> Done {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Done { code: done.status.code().unwrap_or(-1), output: text(done.stdout), errors: text(done.stderr) }
+    }
+}
+
 static DIRECTORIES: AtomicUsize = AtomicUsize::new(0);
 
 impl TestDirectory {
@@ -48,6 +55,19 @@ impl TestDirectory {
     /// Reads a file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Runs the command with a text on standard input.
+    pub fn piped(&self, arguments: &str, input: &str) -> Done {
+        use std::io::Write;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_girder"));
+        command.args(arguments.split_whitespace()).current_dir(&self.directory);
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().expect("the command starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(input.as_bytes()).expect("the command reads it");
+        drop(stdin);
+        Done::of(child.wait_with_output().expect("the command ends"))
     }
 
     /// Runs a line as a shell would: commands after `&&`, `NAME=value` before a command, `> file` for standard output,
@@ -78,12 +98,11 @@ impl TestDirectory {
         assert_eq!(words.next(), Some("girder"), "`{text}` is another command");
         let done =
             command.args(words).current_dir(&self.directory).stdin(Stdio::null()).output().expect("the command starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        let output = text(done.stdout);
+        let done = Done::of(done);
         if let Some(file) = file {
-            self.write(file, &output);
+            self.write(file, &done.output);
         }
-        Done { code: done.status.code().unwrap_or(-1), output, errors: text(done.stderr) }
+        done
     }
 }
 
