@@ -36,6 +36,12 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Returns whether a path leads to a device or a pipe, beside which and in whose place no file is to be.
+pub(crate) fn is_special(path: &Path) -> bool {
+    let real = real_path(path);
+    path.starts_with("/dev") || (real.exists() && !real.is_file())
+}
+
 /// Makes a file beside another one, which it is to replace.
 pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
     let mut prefix = std::ffi::OsString::from(".");

@@ -4,7 +4,7 @@
 //! them.
 
 use crate::arrays::npy_header;
-use crate::files::{folder, plain, real_path, temporary, unnamed};
+use crate::files::{folder, is_special, plain, real_path, temporary, unnamed};
 use girder_ir::types::ElemType;
 use std::fs::File;
 use std::io::{BufWriter, Read, Result, Seek, Write};
@@ -54,8 +54,7 @@ impl Output {
     /// can take its place: a device, or a file in a directory where none can be made.
     pub fn write(&self, ty: ElemType, shape: &[u64], elements: &mut impl Read) -> Result<()> {
         let real = real_path(&self.path);
-        let is_special = self.path.starts_with("/dev") || (real.exists() && !real.is_file());
-        let part = if is_special { None } else { temporary(&real).ok() };
+        let part = if is_special(&self.path) { None } else { temporary(&real).ok() };
         let Some(part) = part else { return self.fill(File::create(&self.path)?, ty, shape, elements) };
         self.fill(part.as_file(), ty, shape, elements)?;
         if let Ok(old) = real.metadata() {
@@ -96,7 +95,9 @@ pub struct Collected {
 impl Collected {
     /// Starts without bytes.
     pub fn beside(path: &Path) -> Result<Collected> {
-        Ok(Collected { file: BufWriter::with_capacity(1 << 16, unnamed(folder(path))?), bytes: 0 })
+        // What is beside a device may be in memory.
+        let folder = if is_special(path) { std::env::temp_dir() } else { folder(path).to_path_buf() };
+        Ok(Collected { file: BufWriter::with_capacity(1 << 16, unnamed(&folder)?), bytes: 0 })
     }
 
     /// Returns the number of bytes.

@@ -81,6 +81,8 @@ impl Elaborator<'_> {
             Some(format!("it stands behind a tensor: `x.{name}`"))
         } else if self.loader.library().names().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
+        } else if let Some(help) = girder_source::foreign(name) {
+            Some(help.into())
         } else {
             near.map(|n| format!("did you mean `{n}`?"))
         };

@@ -18,4 +18,4 @@ pub use parallel::{beside, on_stack, par_for_each, par_map, par_map_slice, par_m
 pub use session::{Cancel, LimitExceeded, Limits, Session};
 pub use source_map::{FileId, Location, SourceFile, SourceMap};
 pub use span::{LIBRARY_START, Span};
-pub use spelling::{closest, plural};
+pub use spelling::{closest, foreign, plural};

@@ -9,6 +9,26 @@ pub fn closest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
     near.min().map(|(_, name)| name)
 }
 
+/// Returns what stands for a name of other languages, if it is one.
+pub fn foreign(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "range" | "xrange" | "arange" => "a range is written `0..n`, or `0..n by 2`",
+        "True" | "False" => "`true` and `false` are written in lower case",
+        "None" | "null" | "nil" | "nullptr" => "an absent value is `()`",
+        "np" | "numpy" | "jnp" | "jax" | "torch" | "tf" => {
+            "functions of the library have no such prefix: `mean(x)`; layers are imported with `use nn;`"
+        }
+        "self" | "this" => "there are no objects: a function takes what it needs as an argument",
+        "sort" | "argsort" | "topk" | "cumsum" => {
+            "the library has no such function; a codelet of your own can compute it from the rows that it is given"
+        }
+        "double" => "the type of 64 bits is `f64`",
+        "half" => "the type of 16 bits is `f16`, which is not yet supported",
+        "char" | "byte" => "the types of 8 bits are `i8` and `u8`",
+        _ => return None,
+    })
+}
+
 /// Formats a count with its noun: `1 axis`, `2 axes`.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
@@ -17,6 +37,12 @@ pub fn plural(count: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_other_languages_are_known() {
+        assert!(foreign("range").is_some_and(|help| help.contains("0..n")));
+        assert_eq!(foreign("ranges"), None);
+    }
 
     #[test]
     fn a_slip_of_a_letter_is_found_and_nonsense_is_not() {

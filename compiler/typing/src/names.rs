@@ -101,8 +101,15 @@ impl<'a> Builder<'a, '_> {
             let names = bound.map(|b| b.name.as_str()).chain(builtins::NAMES);
             girder_source::closest(name, names.chain(ElemType::ALL.into_iter().map(|t| t.name())))
         };
-        if let Some(near) = near {
-            d = d.help(format!("did you mean `{near}`?"));
+        let in_codelets = match name {
+            "print" => Some("a codelet writes to an `out` field, and the program prints it"),
+            "len" => Some("name the length in the field's type: `n` of `in x: f32[n]`"),
+            _ => girder_source::foreign(name),
+        };
+        match (in_codelets, near) {
+            (Some(help), _) => d = d.help(help),
+            (None, Some(near)) => d = d.help(format!("did you mean `{near}`?")),
+            (None, None) => {}
         }
         self.report(d);
         Value::Error

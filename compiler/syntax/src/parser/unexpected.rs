@@ -222,7 +222,11 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
     if found.token.is_reserved() && position.fits("ident") && !position.fits("return") && !position.fits("+") {
         let list = wanted(position);
         let what = format!("expected {}, found the keyword {shown}", one_of(&list[..list.len().min(2)]));
-        return Some(error(what).help(format!("{shown} is a word of the language and cannot be a name")));
+        let is_called = position.tokens.get(position.at + 1).is_some_and(|l| l.token == ParenOpen);
+        return Some(error(what).help(match found.token {
+            Where if is_called => "elements are chosen by `select(condition, a, b)`".to_string(),
+            _ => format!("{shown} is a word of the language and cannot be a name"),
+        }));
     }
     if found.token == Semi && (position.fits("return") || position.fits("use")) {
         return Some(error("this `;` ends nothing".into()).help("remove it: what ends with `}` needs no `;`"));
@@ -230,21 +234,25 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
     None
 }
 
-/// Returns the diagnostic for a word between two values that is an operator in other languages: `a and b`.
+/// Returns the diagnostic for a word that is an operator in other languages: `a and b`, `not a`. Either the word does
+/// not fit or what follows it.
 fn word_as_operator(position: &ErrorPosition) -> Option<Diagnostic> {
-    let word =
-        position.before(1).filter(|l| l.token == Token::Ident && position.kind_before(2).is_some_and(ends_value))?;
-    let text = position.str(word.span);
-    let instead = match text {
-        "and" => "`&&`, or `&` on tensors",
-        "or" => "`||`, or `|` on tensors",
-        "mod" => "`%`",
-        "xor" => "`^`",
-        _ => return None,
-    };
-    let what = format!("expected an operator, found `{text}`");
-    let d = Diagnostic::error("syntax::unexpected", word.span, what);
-    Some(d.help(format!("this operator is written {instead}")))
+    let words = [(position.found(), position.kind_before(1)), (position.before(1), position.kind_before(2))];
+    words.into_iter().find_map(|(word, before)| {
+        let word = word.filter(|l| l.token == Token::Ident)?;
+        let text = position.str(word.span);
+        let instead = match (text, before.is_some_and(ends_value)) {
+            ("and", true) => "`&&`, or `&` on tensors",
+            ("or", true) => "`||`, or `|` on tensors",
+            ("mod", true) => "`%`",
+            ("xor", true) => "`^`",
+            ("not", false) => "`!`",
+            _ => return None,
+        };
+        let what = format!("expected an operator, found `{text}`");
+        let d = Diagnostic::error("syntax::unexpected", word.span, what);
+        Some(d.help(format!("this operator is written {instead}")))
+    })
 }
 
 /// Returns whether a value may end with this token.
@@ -289,7 +297,14 @@ fn hint(position: &ErrorPosition) -> Option<String> {
             "a declaration takes `=`; `<-` writes elements of what exists"
         }
         (_, Write) if position.fits("<") => "`<-` is one token: for a comparison with a negative number write `a < -b`",
+        (_, Eq) if position.fits("in") && (one, two) == (Some(Ident), Some(Ident)) => {
+            "a value is named with `let`, without its type: `let x = 0.0;`, or `let mut x = 0.0;` if it changes"
+        }
         (_, Eq) if position.fits("in") => "write `i in 0..n`",
+        (_, Colon) if position.before(2).is_some_and(|l| position.str(l.span) == "lambda") => {
+            "a function as a value is written `fn(x) { … }`"
+        }
+        (_, Colon) if innermost(position) == Some(BracketOpen) => "a range of an axis is written `1..3`",
         (_, Eq) if position.fits("<-") => "elements are copied with `<-`: `to <- from;`",
         (_, Eq) if position.fits(":") && in_parentheses(position) => "arguments are named with `:`, as in `f(x: 1)`",
         (_, Eq) if position.fits("==") => "`=` names a value, `==` compares",
@@ -322,18 +337,23 @@ fn word_hint(position: &ErrorPosition) -> Option<String> {
 
 /// Returns whether the innermost open bracket is a parenthesis.
 fn in_parentheses(position: &ErrorPosition) -> bool {
+    innermost(position) == Some(Token::ParenOpen)
+}
+
+/// Returns the innermost open bracket.
+fn innermost(position: &ErrorPosition) -> Option<Token> {
     let mut depth = 0;
     for l in position.tokens[..position.at.min(position.tokens.len())].iter().rev() {
         if l.token.closes() {
             depth += 1;
         } else if l.token.opens() {
             if depth == 0 {
-                return l.token == Token::ParenOpen;
+                return Some(l.token);
             }
             depth -= 1;
         }
     }
-    false
+    None
 }
 
 /// Returns the replacement for a word that starts no item.

@@ -327,7 +327,7 @@ fn workers_that_share_a_loop_part_a_field() {
         let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
         let (n, i) = (b.size_of(size), b.local(I64));
         let (worker, workers) = (b.expr(I64, ExprKind::Worker), b.expr(I64, ExprKind::Workers));
-        let mut part = |b: &mut Builder, of: ExprId| {
+        let part = |b: &mut Builder, of: ExprId| {
             let product = b.binary(Mul, of, n);
             b.binary(Div, product, workers)
         };
@@ -347,5 +347,5 @@ fn workers_that_share_a_loop_part_a_field() {
     };
     assert_eq!(parted(true, 1), (Cover::Full, true));
     assert_eq!(parted(false, 1), (Cover::Full, false));
-    assert_eq!(parted(true, 2).1, false);
+    assert!(!parted(true, 2).1);
 }
