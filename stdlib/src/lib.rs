@@ -1,11 +1,12 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 /// The names and texts of all modules. The names of `prelude` need no `use`.
-pub const MODULES: [(&str, &str); 31] = [
+pub const MODULES: [(&str, &str); 32] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
     ("products", include_str!("../products.gir")),
+    ("scans", include_str!("../scans.gir")),
     ("rows", include_str!("../rows.gir")),
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),

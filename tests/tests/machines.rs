@@ -17,6 +17,7 @@ fn program(n: usize) -> String {
         var dot: f32;
         var row: f32[1, {n}];
         var by_rows: f32[10];
+        var running: f32[{n}];
         var long: f32[10, 10];
         var by_columns: f32[{columns}];
         var index: i32[300];
@@ -26,6 +27,7 @@ fn program(n: usize) -> String {
         program main() {{
             compute {{ vertex harmonic(x: x); }}
             total <- sum(x);
+            running <- cumsum(x);
             average <- mean(x);
             dot <- x @ x;
             row <- nn.softmax(x.expand(0));
@@ -84,7 +86,7 @@ fn random_numbers_are_the_same_on_every_machine_and_any_number_of_threads() {
 
 fn results(outcome: &Outcome) -> Vec<Vec<u8>> {
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-    let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long", "gathered", "added"];
+    let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long", "gathered", "added", "running"];
     names.iter().map(|name| outcome.array(name).bytes.to_vec()).collect()
 }
 

@@ -19,7 +19,7 @@ pub fn foreign(name: &str) -> Option<&'static str> {
             "functions of the library have no such prefix: `mean(x)`; layers are imported with `use nn;`"
         }
         "self" | "this" => "there are no objects: a function takes what it needs as an argument",
-        "sort" | "argsort" | "topk" | "cumsum" => {
+        "sort" | "argsort" | "topk" => {
             "the library has no such function; a codelet of your own can compute it from the rows that it is given"
         }
         "double" => "the type of 64 bits is `f64`",

@@ -97,6 +97,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("products", &["products_but_one", "each_but_two"]),
+    ("scans", &["summed_along"]),
     (
         "reduce",
         &[

@@ -17,6 +17,11 @@ pub const MODELS: &[(&str, &str)] = &[
         "let g = grad(sum(square(product(x, axis: 1))) + product(w[.., 0]), wrt: (x: x, w: w)); \
          return sum(g.x * g.x * x) + sum(g.w * w);",
     ),
+    ("cumsum", "let y = cumsum(x, axis: 0); return sum(y * y) + sum(cumsum(w, axis: 1, reverse: true) * w);"),
+    (
+        "cumsum",
+        "let z = concat(list i in 0..25 { x }, axis: 1); let y = cumsum(z, axis: -1); return sum(y * cumsum(x)[11]);",
+    ),
     ("min_of", "let y = min_of(x, axis: 0); return sum(y * y) + min_of(w);"),
     ("max_of", "let y = max_of(x, axis: 1, keep: true) * x; return sum(y * y) + sum(max_of(w, axis: [0, 2]));"),
     ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),
