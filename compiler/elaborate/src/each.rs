@@ -73,13 +73,18 @@ impl Elaborator<'_> {
             if module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
                 return self.each_static(&name, values, span);
             }
-            // Static numbers alone become constants, so that a codelet function gives the same results everywhere.
-            for v in &mut values {
-                let ty = match v {
+            // Static numbers alone become constants, so that a codelet function gives the same results everywhere. They
+            // have the types that the function states.
+            for (v, parameter) in values.iter_mut().zip(&f.params) {
+                let stated = match parameter.ty.as_ref().map(|ty| &ty.kind) {
+                    Some(ast::TypeKind::Name { name, dims: None }) => ElemType::from_name(&name.dotted()),
+                    _ => None,
+                };
+                let ty = stated.unwrap_or(match v {
                     Value::Float(_) => ElemType::F32,
                     Value::Bool(_) => ElemType::Bool,
                     _ => ElemType::I32,
-                };
+                });
                 let s = self.scalar(v, ty, span)?;
                 *v = self.constant(s, span)?.into();
             }
