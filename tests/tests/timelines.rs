@@ -130,7 +130,8 @@ fn blocks(cut: [usize; 4]) -> Program {
     .target("small-4")
 }
 
-/// The cut that `--stats` names takes about as many cycles as it says.
+/// The cut that `--stats` names takes about as many cycles as it says, or fewer: the blocks of a stage that is opened
+/// bring what they cost where they stand, with copies from the stage before.
 #[test]
 fn a_more_even_cut_is_told_and_holds() {
     let uneven = blocks([1, 5, 2, 0]).estimate("main");
@@ -154,7 +155,7 @@ fn a_more_even_cut_is_told_and_holds() {
     let even = blocks([counts[0], counts[1], counts[2], counts[3]]).estimate("main");
     let found = even.stages.as_ref().expect("stages");
     let (told, found) = (cut.cycles as f64, found.cycles as f64);
-    assert!((told / found - 1.0).abs() < 0.15 && found < 0.7 * stages.cycles as f64, "{told} against {found}");
+    assert!((0.85..1.25).contains(&(told / found)) && found < 0.7 * stages.cycles as f64, "{told} against {found}");
 }
 
 #[test]
