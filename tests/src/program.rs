@@ -136,6 +136,12 @@ impl Program {
         self
     }
 
+    /// Sets the machine, from a description.
+    pub fn described(mut self, toml: &str) -> Program {
+        self.machine = Machine::from_toml(toml).unwrap_or_else(|e| panic!("{}", e.message));
+        self
+    }
+
     /// Lets some replicas run the program, each on its part of the machine.
     pub fn replicas(mut self, replicas: u32) -> Program {
         self.machine = self.machine.replicated(replicas).unwrap_or_else(|e| panic!("{}", e.message));

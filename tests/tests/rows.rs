@@ -147,3 +147,21 @@ fn an_index_outside_its_axis_is_named() {
         }
     }
 }
+
+/// A row takes more than the part of a tile that candidates may take: groups of one row left as many candidates.
+#[test]
+fn a_row_may_take_much_of_a_tile() {
+    let text = "var x: f64[16, 63] = list i in 0..16 { list j in 0..63 { 100 * i + j } };
+        var y: f64[63];
+        var k: i32 = 2;
+        program main() { y <- x[k]; print(y[62]); }";
+    let machine = "name = \"kb16\"
+        extends = \"small\"
+        [memory]
+        bytes_per_tile = 16384
+        element_bytes = 1024
+        regions = [ { bytes = 8192, executable = true, interleaved = false },
+            { bytes = 8192, executable = false, interleaved = true } ]";
+    let outcome = Program::text(text).described(machine).run_everywhere();
+    assert_eq!(outcome.prints, ["262.0"]);
+}
