@@ -8,7 +8,8 @@
 //! # Note: Time
 //! The time of a placement is the sum over all steps of executions (`executions`) times an estimate (`estimate`). The
 //! estimate has the parts of modelled time: syncs, the load of the fullest port and the latency of an exchange, on-tile
-//! copies, and the worker contexts of the tile whose vertices take longest. It is computed from the runs of elements
+//! copies, and the worker contexts of the tile whose vertices take longest. Exchange code counts as a little time, so
+//! that exchanges have few pieces where these take about as long. The estimate is computed from the runs of elements
 //! that vertices, copies and packets access (`accesses`), without a plan or a schedule. The memory of tiles is checked
 //! at the moments at which most bytes live together (`moments`), and so is their code (`code`).
 //!

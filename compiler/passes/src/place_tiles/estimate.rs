@@ -20,6 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The time of one execution, and the memory that it needs.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Estimate {
+    /// The cycles, and those that its exchange code is worth ([`CODE_BYTES_PER_CYCLE`]).
     pub cycles: u64,
     /// The bytes of landing buffers on the tile that has most.
     pub buffers: u64,

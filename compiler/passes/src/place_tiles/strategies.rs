@@ -53,14 +53,11 @@ pub(super) fn candidate_of<'a>(
 fn spread(problem: &PlacementProblem, group: &VertexGroup, order: VertexOrder, tiles: u32, reach: u32) -> GroupRule {
     let first = problem.region.first;
     let count = group.sites.count().max(1);
-    let mut apart = if count * 2 <= u64::from(tiles) { group.number } else { 0 };
+    let is_small = count * 2 <= u64::from(tiles);
+    let mut apart = if is_small { group.number } else { 0 };
     if problem.estimate.is_full {
         // The vertices of a small group are so many tiles apart; one on few tiles may begin on any.
-        let distance = if count * 2 <= u64::from(tiles) {
-            (u64::from(tiles) / count) as u32
-        } else {
-            reach.saturating_sub(tiles) + 1
-        };
+        let distance = if is_small { (u64::from(tiles) / count) as u32 } else { reach.saturating_sub(tiles) + 1 };
         apart = group.set.as_u32().wrapping_mul(APART).wrapping_add(apart) % distance;
     }
     let apart = if apart + tiles <= reach { apart } else { apart.min(tiles / 2) };
