@@ -68,28 +68,19 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Result<Value> {
         let mut values = self.each_arguments(module, f, given, span)?;
-        if !values.iter().any(|v| matches!(v, Value::Tensor(_))) {
-            let name = f.name.dotted();
-            if module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
-                return self.each_static(&name, values, span);
-            }
-            // Static numbers alone become constants, so that a codelet function gives the same results everywhere. They
-            // have the types that the function states.
-            for (v, parameter) in values.iter_mut().zip(&f.params) {
-                let stated = match parameter.ty.as_ref().map(|ty| &ty.kind) {
-                    Some(ast::TypeKind::Name { name, dims: None }) => ElemType::from_name(&name.dotted()),
-                    _ => None,
-                };
-                let ty = stated.unwrap_or(match v {
-                    Value::Float(_) => ElemType::F32,
-                    Value::Bool(_) => ElemType::Bool,
-                    _ => ElemType::I32,
-                });
+        let is_static = !values.iter().any(|v| matches!(v, Value::Tensor(_)));
+        let name = f.name.dotted();
+        if is_static && module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
+            return self.each_static(&name, values, span);
+        }
+        let types = self.each_types(f, &values, span)?;
+        if is_static {
+            // Static numbers alone become constants, so that a codelet function gives the same results everywhere.
+            for (v, &ty) in values.iter_mut().zip(&types) {
                 let s = self.scalar(v, ty, span)?;
                 *v = self.constant(s, span)?.into();
             }
         }
-        let types = self.each_types(f, &values, span)?;
         let mut shape: Vec<u64> = vec![];
         for v in &values {
             if let Value::Tensor(t) = v {
