@@ -17,7 +17,6 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A condition or selector, evaluated.
@@ -158,7 +157,7 @@ impl<'a> Elaborator<'a> {
             let (names, count) = (first.names.clone(), first.values.len());
             for value in &values {
                 if let Value::Tuple(t) = value {
-                    self.are_named(names.iter().map(SmolStr::as_str), t, span)?;
+                    self.are_named(names.iter().map(crate::types::named), t, span)?;
                 }
             }
             let mut joined = Vec::with_capacity(count);

@@ -118,7 +118,7 @@ impl Elaborator<'_> {
             TypeKind::Tuple(parts) => match value {
                 Value::Unit if parts.is_empty() => Ok(Value::Unit),
                 Value::Tuple(t) if t.values.len() == parts.len() => {
-                    let stated = parts.iter().map(|(name, _)| name.as_ref().map_or("", |n| n.name.as_str()));
+                    let stated = parts.iter().map(|(name, _)| name.as_ref().map(|n| &n.name));
                     self.are_named(stated, &t, span)?;
                     let mut out = Tuple { names: vec![], values: vec![] };
                     for ((name, part), (own, v)) in parts.iter().zip(t.names.iter().zip(&t.values)) {
@@ -137,15 +137,17 @@ impl Elaborator<'_> {
     }
 
     /// Checks that no member of a tuple has another name than the one wanted at its place.
-    pub fn are_named<'n>(&mut self, wanted: impl Iterator<Item = &'n str>, tuple: &Tuple, span: Span) -> Result<()> {
-        for (k, (wanted, given)) in wanted.zip(&tuple.names).enumerate() {
-            if !wanted.is_empty() && !given.is_empty() && wanted != given {
-                let message = format!("member {k} of this tuple is `{given}`, but `{wanted}` is wanted there");
-                let help = "give the members in one order everywhere, or without names";
-                return Err(self.error_help("elaborate::type_mismatch", span, message, help));
-            }
+    pub fn are_named<'n>(
+        &mut self,
+        wanted: impl Iterator<Item = Option<&'n SmolStr>>,
+        tuple: &'n Tuple,
+        span: Span,
+    ) -> Result<()> {
+        let given = tuple.names.iter().map(named);
+        match girder_typing::misplaced("elaborate::type_mismatch", wanted, given, span) {
+            Some(d) => Err(self.report(d)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn fit_name(
@@ -404,4 +406,9 @@ impl Elaborator<'_> {
             }
         }
     }
+}
+
+/// Returns the name of a member of a tuple, if it has one.
+pub fn named(name: &SmolStr) -> Option<&SmolStr> {
+    Some(name).filter(|name| !name.is_empty())
 }

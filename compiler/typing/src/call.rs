@@ -360,9 +360,7 @@ impl<'a> Builder<'a, '_> {
     fn hold(&mut self, holder: &Value, value: Value, span: Span) {
         match (holder, value) {
             (Value::Tuple(to), Value::Tuple(from)) if to.len() == from.len() => {
-                let names = |list: &[(Option<SmolStr>, Value)]| list.iter().map(|m| m.0.clone()).collect::<Vec<_>>();
-                let (wanted, given) = (names(to), names(&from));
-                if !self.are_named(wanted.iter().map(Option::as_ref), given.iter().map(Option::as_ref), span) {
+                if !self.are_named(to.iter().map(|m| m.0.as_ref()), from.iter().map(|m| m.0.as_ref()), span) {
                     return;
                 }
                 for ((_, h), (_, v)) in to.iter().zip(from) {

@@ -40,3 +40,4 @@ pub use builtins::is_builtin;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
 pub use scope::{Meaning, ModuleRef, Scope};
 pub use specialise::{Results, result_types, specialise};
+pub use stated::misplaced;

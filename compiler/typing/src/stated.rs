@@ -24,6 +24,19 @@ pub(super) enum Constraint {
     Any,
 }
 
+/// Returns the error of a tuple with a member of another name than the one wanted at its place.
+pub fn misplaced<'n>(
+    code: &'static str,
+    wanted: impl Iterator<Item = Option<&'n SmolStr>>,
+    given: impl Iterator<Item = Option<&'n SmolStr>>,
+    span: Span,
+) -> Option<Diagnostic> {
+    let pairs = wanted.zip(given).enumerate();
+    let (k, (wanted, given)) = pairs.filter_map(|(k, (a, b))| Some((k, a.zip(b)?))).find(|(_, (a, b))| a != b)?;
+    let message = format!("member {k} of this tuple is `{given}`, but `{wanted}` is wanted there");
+    Some(Diagnostic::error(code, span, message).help("give the members in one order everywhere, or without names"))
+}
+
 impl<'a> Builder<'a, '_> {
     /// Checks a value against `: type`; returns the converted value.
     pub(super) fn typed(&mut self, value: Value, ty: &'a ast::Type, span: Span) -> Value {
@@ -60,14 +73,8 @@ impl<'a> Builder<'a, '_> {
         given: impl Iterator<Item = Option<&'n SmolStr>>,
         span: Span,
     ) -> bool {
-        let differ = |(a, b): (Option<&'n SmolStr>, Option<&'n SmolStr>)| a.zip(b).filter(|(a, b)| a != b);
-        let Some((k, (wanted, given))) = wanted.zip(given).map(differ).enumerate().find_map(|(k, d)| Some((k, d?)))
-        else {
-            return true;
-        };
-        let message = format!("member {k} of this tuple is `{given}`, but `{wanted}` is wanted there");
-        let d = Diagnostic::error("codelet::type_mismatch", span, message);
-        self.report(d.help("give the members in one order everywhere, or without names"));
+        let Some(d) = misplaced("codelet::type_mismatch", wanted, given, span) else { return true };
+        self.report(d);
         false
     }
 

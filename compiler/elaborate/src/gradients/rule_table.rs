@@ -1,9 +1,9 @@
-//! The table of rules, `grad f(x, w; y; dy) { … }`: which function each belongs to.
+//! The table of rules, `grad f(x, w; y; dy) { … }`: which function each belongs to, and errors that all rules share.
 //!
 //! Invariant: a function has at most one rule, in its own module.
 
 use crate::modules::{Entry, Modules};
-use girder_source::{Diagnostic, Diagnostics};
+use girder_source::{Diagnostic, Diagnostics, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
@@ -141,6 +141,12 @@ pub fn no_parameter(f: &ast::Fn, name: &ast::Ident) -> Diagnostic {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d.help("a rule takes parameters of its function, and gives adjoints of parameters"),
     }
+}
+
+/// Returns the error of a rule that returns something else than a tuple with names.
+pub fn no_members(span: Span) -> Diagnostic {
+    let d = Diagnostic::error("grad::rule_shape", span, "a rule returns a tuple with names");
+    d.help("write `return (x: …, w: …);` with the names of parameters")
 }
 
 /// The parts of a rule's body.

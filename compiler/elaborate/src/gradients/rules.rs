@@ -4,7 +4,7 @@
 
 use super::order::Moment;
 use super::replay::Accesses;
-use super::rule_table::{RuleBody, RuleRef, no_parameter, split};
+use super::rule_table::{RuleBody, RuleRef, no_members, no_parameter, split};
 use super::state::ReverseWalk;
 use super::tape::{EntryKind, each_tensor, map_tensors};
 use crate::elaborator::{Elaborator, Global};
@@ -147,7 +147,7 @@ impl<'a> Elaborator<'a> {
             match last.map(|e| (e, &tree.exprs[e].kind)) {
                 Some((_, ExprKind::Tuple(args))) => {
                     for a in args {
-                        let Some(name) = &a.name else { return Err(self.no_members(tree.exprs[a.value].span)) };
+                        let Some(name) = &a.name else { return Err(self.report(no_members(tree.exprs[a.value].span))) };
                         if wanted.contains(&name.name) {
                             let value = self.expr(a.value)?;
                             members.push((name.clone(), value, tree.exprs[a.value].span));
@@ -158,13 +158,13 @@ impl<'a> Elaborator<'a> {
                 }
                 Some((e, _)) => {
                     let at = tree.exprs[e].span;
-                    let Value::Tuple(t) = self.expr(e)? else { return Err(self.no_members(at)) };
+                    let Value::Tuple(t) = self.expr(e)? else { return Err(self.report(no_members(at))) };
                     for (name, value) in t.names.iter().zip(&t.values) {
                         let name = ast::Ident { name: name.clone(), span: at };
                         members.push((name, value.clone(), at));
                     }
                 }
-                None => return Err(self.no_members(g.body.span)),
+                None => return Err(self.report(no_members(g.body.span))),
             }
             self.check_foreign_write(&format!("the rule of `{}`", f.name.dotted()), first, begin, g.name.span)?;
             let mut fitted = vec![];
@@ -199,11 +199,6 @@ impl<'a> Elaborator<'a> {
             }
         }
         Ok(())
-    }
-
-    fn no_members(&mut self, span: Span) -> girder_source::Failed {
-        let help = "write `return (x: …, w: …);` with the names of parameters";
-        self.error_help("grad::rule_shape", span, "a rule returns a tuple with names", help)
     }
 
     /// Checks that an adjoint has the structure, the shapes and the types of its parameter.

@@ -8,7 +8,7 @@ mod statements;
 
 use super::{Arm, Formula, Id, OpKind};
 use crate::codelets::Names;
-use crate::gradients::rule_table::{Rules, no_parameter};
+use crate::gradients::rule_table::{Rules, no_members, no_parameter};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind, TypeKind};
@@ -149,8 +149,7 @@ impl<'n> Flatten<'n> {
         });
         self.frames.pop();
         let Symbol::Tuple(members) = value? else {
-            let d = Diagnostic::error("grad::rule_shape", grad.body.span, "a rule returns a tuple with names");
-            return wrong(d.help("write `return (x: …, w: …);` with the names of parameters"));
+            return wrong(no_members(grad.body.span));
         };
         let mut adjoints = vec![None; args.len()];
         for (name, value) in members {
