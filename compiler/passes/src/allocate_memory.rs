@@ -43,7 +43,7 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 use tile::ClassShape;
 
-/// Another placement may fit if no more than one tile in so many lacks memory.
+/// Another placement is tried if at most one tile in this many lacks memory.
 const FEW: u64 = 4;
 
 /// See the module.

@@ -1,8 +1,9 @@
-//! `check-replicas`: replicas take the same way through the program wherever they meet, and keep equal parameters.
+//! `check-replicas`: replicas reach every meeting together, and keep equal parameters.
 //!
-//! Values *diverge* if they may differ from replica to replica. They begin with the number of the replica and with
-//! packets of which each replica has its own, and pass through compute sets, copies, and whatever a condition that
-//! diverges decides. A copy that all replicas receive from one value ends them, and so does a promise, `uniform(x)`.
+//! Values *diverge* if they may differ from replica to replica. Divergence starts at the number of the replica and at
+//! packets of which each replica has its own. It spreads through compute sets and copies, and to everything that is
+//! written under a condition that diverges. It ends at a copy that all replicas receive from one value, and at a
+//! promise, `uniform(x)`.
 //!
 //! Replicas meet in copies between them, packets, prints, `abort` and `sync`. Under a condition that diverges, some
 //! would wait for others that never come. A `param` that diverges means that replicas of one model drift apart.
@@ -58,8 +59,8 @@ impl Pass for CheckReplicas {
         Ok(())
     }
 
-    /// Proves nothing again: later passes join steps, after which fewer values are known to be equal. A run ends with
-    /// an error where a condition on which replicas have to agree differs.
+    /// Accepts text without a proof: later passes join steps, after which fewer values are known to be equal. A run
+    /// ends with an error where replicas disagree on a condition on which they have to agree.
     fn admit(_: &mut Graph, _: Stage, _: &mut PassContext) -> Result<()> {
         Ok(())
     }

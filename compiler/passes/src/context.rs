@@ -35,12 +35,12 @@ pub struct PassContext<'a> {
 pub(crate) struct MemoryEstimate {
     /// The share of a tile's memory that is filled. The rest is for what the estimate ignores.
     pub room: f64,
-    /// Whether vertices count, and the code of exchanges as code.
+    /// Whether the state of vertices counts, and exchange code counts towards the memory that can run code.
     pub is_full: bool,
 }
 
-/// The estimates that `place-tiles` uses, one after the other until a program fits. The first one serves most programs;
-/// a full one takes the greatest code of each exchange to be on one tile, which is too much.
+/// The estimates that `place-tiles` uses, one after the other until a program fits. The first one serves most programs.
+/// A full one assumes that one tile has the most code of every exchange, which overestimates.
 pub(crate) const ESTIMATES: [MemoryEstimate; 5] = [
     MemoryEstimate { room: 0.75, is_full: false },
     MemoryEstimate { room: 0.75, is_full: true },
@@ -91,7 +91,7 @@ impl<'a> PassContext<'a> {
         if self.session.allow_over_memory { MOST } else { self.machine.usable_bytes() }
     }
 
-    /// Charges the bytes of tables that are about to be made for what a span asks for.
+    /// Charges the bytes of tables that are about to be made. An error points to `span`, whose text asks for them.
     ///
     /// # Errors
     /// `session::too_much_memory` if all tables of the compilation exceed the limit.

@@ -6,10 +6,10 @@
 //! and can be moved to it over the steps between.
 //!
 //! # Note: Cuts
-//! The vertices of a chain are made anew (`cut`). Candidates are the boxes in which other steps have written what the
-//! chain reads, each perhaps divided among the workers of a tile; the boxes of the chain's own steps; and even ones. A
-//! candidate costs the time of its vertices, plus an exchange for each operand that was written in other boxes. Steps
-//! with tiles in the text keep their vertices.
+//! The vertices of a chain are cut anew (`cut`). The candidates are the boxes in which other steps have written what
+//! the chain reads, each perhaps divided among the workers of a tile; the boxes of the chain's own steps; and equal
+//! boxes. A candidate costs the time of its vertices, plus an exchange for each operand that was written in other
+//! boxes. Steps with tiles in the text keep their vertices.
 //!
 //! Invariant: every element that another step reads has the value that the separate steps would give it. A step that
 //! breaks the race rule, or that may fail, is left as it is.

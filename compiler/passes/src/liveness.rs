@@ -98,8 +98,8 @@ impl Liveness {
     }
 }
 
-/// Returns the steps that may be removed: `written` has the variables of which a step writes elements, and none of them
-/// holds a value that is needed after it. Other steps that may be removed need nothing.
+/// Returns the steps whose results nothing needs. `written` returns the variables that a step writes, or `None` if the
+/// step must stay. What a removed step reads is not needed for it, so a chain of unneeded steps is found at once.
 pub(crate) fn dead_steps(
     graph: &Graph,
     covers: &Covers,

@@ -27,7 +27,7 @@ pub struct MergeComputeSets;
 
 /// The number of steps over which a compute set may be moved.
 const WINDOW: usize = 16;
-/// The number of families beyond which a compute set takes in no more.
+/// A merged compute set has at most this many families.
 const MOST_FAMILIES: usize = 256;
 /// The share of a tile's memory, as a divisor, that the operands of a merged set may take.
 const SHARE: u64 = 32;

@@ -51,8 +51,7 @@ impl Pass for MergeCopies {
     }
 }
 
-/// The number of families beyond which a copy takes in no more. Each copy is thus compared with a bounded number of
-/// others.
+/// A merged copy has at most this many families, so each copy is compared with a bounded number of others.
 const MOST_FAMILIES: usize = 1024;
 
 /// Which earlier copy each copy joins, if any.

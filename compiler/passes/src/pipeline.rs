@@ -104,9 +104,9 @@ pub fn lower_to(at: AnyStage, target: impl Into<After>, cx: &mut PassContext) ->
     run(at, done, target.into(), cx)
 }
 
-/// Lowers a graph as [`lower_to`] does. While the passes after those from graph to graph run on a thread of their own,
-/// `own` runs on this one, with the graph that they take and their progress. If one of them fails, `own` is asked to
-/// stop by the session's flag, and its result is returned too.
+/// Lowers a graph as [`lower_to`] does. The passes from graph to graph run first. The others then run on a thread of
+/// their own, while `own` runs on this one, with the graph that they take and their progress. If a pass fails, it sets
+/// the session's stop flag, so that `own` ends; its result is returned all the same.
 ///
 /// # Errors
 /// The host cannot start a thread.
@@ -192,7 +192,7 @@ fn run_noting(
         if is_final || (refused.is_none() && !goes_on) {
             return placed;
         }
-        // What the first placement lacks is reported if no other fits.
+        // If no placement fits, the report of the first one is shown.
         let report = cx.diagnostics.split_off(before);
         refused.get_or_insert(report);
         if !goes_on {

@@ -1,5 +1,4 @@
-//! Rewrites of the program: steps that leave, compute sets that are made anew, and the graph without what nothing uses
-//! any more.
+//! Rewrites of the program: removes steps, replaces the families of compute sets, and drops what is then unused.
 //!
 //! Invariant: a graph that is not changed keeps every id. A changed one is numbered as its printed text is read: steps
 //! in pre-order, the families of a compute set one after another, codelets and their items in the order of first use.
@@ -37,18 +36,18 @@ impl Rewrite {
         self.removed.insert(step);
     }
 
-    /// Replaces the families of a compute set. Their `set` need not be right.
+    /// Replaces the families of a compute set. [`Rewrite::apply`] sets their `set`.
     pub(crate) fn replace(&mut self, set: ComputeSetId, families: Vec<Family>) {
         self.families.insert(set, families);
     }
 
-    /// Removes a step, and lets another compute set take the families of its compute set, which no other step executes.
+    /// Removes a step and moves the families of its compute set, which no other step executes, to another compute set.
     pub(crate) fn join(&mut self, step: StepId, set: ComputeSetId, into: ComputeSetId) {
         self.remove(step);
         self.joined.entry(into).or_default().push(set);
     }
 
-    /// Replaces a leaf of the program by another one of the graph, which leaves its own place.
+    /// Moves the leaf `other` of the program to the place of the leaf `at`, which it replaces.
     pub(crate) fn put(&mut self, graph: &mut Graph, at: StepId, other: StepId) {
         if at != other {
             graph.steps[at].kind = graph.steps[other].kind.clone();

@@ -113,7 +113,7 @@ fn labelled(spread: &Spread) -> (Pattern, Vec<u64>) {
 /// The label of a tile in no range of a pattern.
 const NONE: u32 = u32::MAX;
 
-/// The tile from which on another range of a pattern, or none, applies.
+/// From this tile on, a pattern has this label, or [`NONE`].
 #[derive(Clone, Copy)]
 struct Change {
     tile: u32,

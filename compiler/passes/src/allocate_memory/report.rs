@@ -12,13 +12,13 @@ use girder_source::{Diagnostic, Severity, Span};
 use indexmap::IndexMap;
 use std::cmp::Reverse;
 
-/// The maximal number of blocks of a tile, and of groups of other tiles, that are named. After the first block, those
-/// smaller than one part in `SMALL` are left out.
+/// The greatest number of blocks that are named. After the first one, blocks smaller than one part in `SMALL` of the
+/// peak are left out. At most `GROUPS` groups of other tiles are named.
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
-/// What steps have on a tile is that of many steps if none has one part in `MANY` of it. It is named if it fills one
-/// part in `MANY` of what the tile needs.
+/// The blocks of many steps are named together if none of them is larger than one part in `MANY` of their sum, and if
+/// they fill at least one part in `MANY` of what the tile needs.
 const MANY: u64 = 4;
 
 /// A class that does not fit, and its size in bytes.
@@ -71,7 +71,7 @@ pub(super) fn out_of_memory(
     d.help(format!("{action}, take a larger `--target`{anyway}"))
 }
 
-/// What many steps have on a tile, of which none has a large part.
+/// The bytes of many steps on a tile, none of which has a large part of them.
 struct OfSteps {
     /// A text such as `the code of 3 exchanges takes`.
     what: String,
@@ -79,8 +79,8 @@ struct OfSteps {
 }
 
 impl OfSteps {
-    /// Returns the exchange code or the vertices on a tile, whichever is larger, if the largest part is small. If only
-    /// code does not fit, vertices take no part.
+    /// Returns the exchange code or the vertices on a tile, whichever is larger, if no step has a large part of it.
+    /// Vertices are left out if only code does not fit.
     fn at(class: &Class, moment: u32, machine: &Machine) -> Option<OfSteps> {
         let of = |is_part: fn(Content) -> bool| {
             let live = class.needs.iter().filter(|n| is_live(n, moment) && is_part(n.content));
@@ -112,18 +112,19 @@ fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) 
     format!("tile {tile} holds {live} bytes of {usable}, but they cannot be put so that they fit: {gaps} are missing")
 }
 
-/// Returns the bytes of a class that only some memory can hold.
+/// Returns the bytes of a class that need memory that can run code.
 fn code_at(class: &Class, moment: u32) -> u64 {
     let code = class.needs.iter().filter(|n| is_executable(n.content) && is_live(n, moment));
     code.fold(0, |sum, n| sum.saturating_add(n.bytes))
 }
 
-/// Returns the bytes of the memory that can hold code.
+/// Returns the bytes of memory that can run code.
 fn code_room(machine: &Machine) -> u64 {
     machine.memory.regions.iter().filter(|r| r.executable).map(|r| u64::from(r.bytes)).sum()
 }
 
-/// Returns the bytes that a tile of a class needs, and of what: of code if everything else would fit.
+/// Returns the bytes that a tile of a class needs, and their unit in the message: bytes of code if everything else
+/// fits.
 fn needed((class, peak): &Over, machine: &Machine) -> (u64, &'static str) {
     let moment = fullest_moment(&class.needs);
     let code = code_at(class, moment);

@@ -15,12 +15,7 @@ struct PlacedBlock {
     live: Range<u32>,
 }
 
-/// The blocks that are placed so far, by address and by time.
-///
-/// Neighbouring blocks with equal live ranges are merged: most of a tile's blocks are always live and form one row from
-/// the bottom.
-///
-/// Invariant: a block does not overlap anything that is live with it.
+/// The blocks that are placed so far; see the module.
 pub(super) struct Shelf {
     all: Vec<PlacedBlock>,
     /// By span, the blocks that are live in few spans.

@@ -131,7 +131,7 @@ impl<'g> Fuser<'g> {
         vars
     }
 
-    /// Notes the new vertices of a compute set.
+    /// Replaces the vertices of a compute set by those with a chain inside.
     fn keep(&mut self, set: ComputeSetId, steps: &[StepId], at: StepId, families: &[Family]) {
         self.joined.insert(set, families.to_vec());
         steps.iter().for_each(|s| _ = self.joined_at.remove(s));
@@ -201,7 +201,7 @@ impl<'g> Fuser<'g> {
         })
     }
 
-    /// Returns whether the variable between a step and a chain is needed by other code.
+    /// Returns whether the variable between a step and a chain has to stay in memory because other code needs it.
     fn keeps(&self, set: ComputeSetId, side: Side, candidate: &Candidate<'g>) -> bool {
         let Side::After(var) = side else { return false };
         let inside = |s: &StepId| {
@@ -299,7 +299,8 @@ impl<'g> Fuser<'g> {
         after + operands.map(moved).sum::<u64>() <= before + start + alone.cycles + between
     }
 
-    /// Notes that persistent variables are placed where vertices read them, instead of where some steps did.
+    /// Records the boxes in which vertices read persistent variables that some steps read first, because `place-tiles`
+    /// puts such a variable where its first reader is.
     pub(super) fn note_readers(&mut self, families: &[Family], steps: &[StepId]) {
         let all = families.iter().flat_map(|f| &f.fields).flat_map(|f| &f.parts).map(|p| p.var);
         let mut moved: EntitySet<VarId> = EntitySet::new();
@@ -311,7 +312,8 @@ impl<'g> Fuser<'g> {
         });
     }
 
-    /// Returns whether a variable is placed where some steps read it, because it is persistent and they do so first.
+    /// Returns whether a variable is persistent and some steps are the first to read it, so that it is placed where
+    /// they run.
     pub(super) fn follows(&self, var: VarId, steps: &[StepId]) -> bool {
         self.graph.vars[var].is_persistent() && self.users[var].first().is_some_and(|s| steps.contains(s))
     }

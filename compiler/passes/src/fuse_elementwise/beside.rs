@@ -1,7 +1,7 @@
-//! The fields that access other elements at the iterations of a field.
+//! Fields of other variables at the iterations of a given field: the vertices that access the given field at an
+//! iteration access the new one at the same iteration.
 //!
-//! Invariant: vertex and index of a new field are the same iteration of the space as those of the field that it is made
-//! from.
+//! Invariant: vertex and index of a new field belong to the same iteration as those of the field that it is made from.
 
 use cranelift_entity::EntityRef;
 use girder_fusion::space::{Access, ExtentPart};
@@ -11,7 +11,7 @@ use girder_ir::ids::FieldId;
 use girder_ir::view::{Digits, View};
 use smallvec::SmallVec;
 
-/// The field of an access, and the iterations that its vertices and dimensions are.
+/// A field of a family, with the iterations to which its vertices and dimensions belong.
 pub(super) struct Beside<'a> {
     domain: &'a Domain,
     field: &'a Field,

@@ -17,7 +17,7 @@ use girder_ir::family::{Const, Family, Field};
 use girder_ir::ids::{ComputeSetId, FamilyId};
 use girder_ir::program::StepKind;
 
-/// The cycles that a vertex of fewer iterations than usual takes about.
+/// The approximate cycles of a vertex with fewer than [`LEAST`] iterations, which take long.
 const SLOW: u64 = 1 << 13;
 
 /// A chain in its cheapest cut.
@@ -30,7 +30,7 @@ pub(super) struct CheapestCut {
     pub is_own: bool,
     /// The time of the vertices on the tile that takes longest, and of the exchanges before them.
     pub cycles: u64,
-    /// The cut whose boxes share tiles with those of this one.
+    /// The cut from which this one was made by dividing vertices among workers; boxes of both share tiles.
     pub like: Cut,
     pub vertices: Vec<BoxVertices>,
 }
@@ -115,8 +115,8 @@ impl<'g> Fuser<'g> {
         Some(CheapestCut { set: last, family, is_own: own.is_some_and(|own| own == cut), cycles, like, vertices })
     }
 
-    /// Returns the cycles in which a tile gathers a number of elements of an operand. Those of a persistent variable
-    /// come from where the program reads it first, and go back there.
+    /// Returns the cycles in which a tile gathers a number of elements of an operand. The elements of a persistent
+    /// variable travel twice: from the place where the program reads it first, and back.
     pub(super) fn exchange(&self, access: &Access, elements: u64) -> u64 {
         let bytes = elements * u64::from(access.ty.bytes());
         let words = superstep::port_cycles(self.machine, bytes, Rate::Tile);
@@ -158,7 +158,7 @@ impl<'g> Fuser<'g> {
         Cut::like(access, &memory.space.extents, first, &of_var)
     }
 
-    /// Returns the minimal number of iterations of a vertex if the iterations of a chain, cut in some way, take long.
+    /// Returns the least number of iterations of a vertex if it is below [`LEAST`], because the iterations take long.
     fn fewest(&mut self, chain: &Chain<'g>, memory: &MemorySlots, cut: &Cut) -> Option<u64> {
         let iterations = cut.boxes.first()?.iterations();
         let cycles = self.longest(chain, &vertices(chain, memory, cut, &self.offsets)?, cut)?;

@@ -77,8 +77,8 @@ impl CutBox {
         self.factors.iter().flatten().filter(|f| f.across.is_none()).map(|f| f.n).product()
     }
 
-    /// Returns the number of values of the factors of each extent, the largest unit first, with neighbours joined that
-    /// both count vertices, or both count iterations.
+    /// Returns the lengths of each extent's factors, the largest unit first, and whether they count vertices.
+    /// Neighbouring factors that count the same are joined.
     fn joined_factors(&self) -> Vec<Vec<(u64, bool)>> {
         let of_extent = |factors: &Vec<Factor>| {
             let mut joined: Vec<(u64, bool)> = vec![];
@@ -118,8 +118,8 @@ impl CutBox {
         }
     }
 
-    /// Divides each vertex into at most `most` along the outermost factor that counts iterations. Also returns a box of
-    /// the shorter rests.
+    /// Divides each vertex into at most `most` parts along the outermost factor that counts iterations. If the parts
+    /// are not equal, a second box has the shorter last parts.
     fn divided_along_outermost(&self, most: u64) -> Vec<CutBox> {
         let own = |factors: &Vec<Factor>| factors.iter().position(|f| f.across.is_none() && f.n > 1);
         let outermost = self.factors.iter().enumerate().find_map(|(k, factors)| Some((k, own(factors)?)));
@@ -183,7 +183,7 @@ impl Numbered {
         factors.iter().filter(gap).map(|f| f.unit).collect()
     }
 
-    /// Returns the box of extents that the iterations are, or `None` if they are none.
+    /// Returns the iterations as a box of extents, or `None` if they are not one.
     fn boxed(&self, extents: &[u64]) -> Option<CutBox> {
         let mut b = CutBox { lo: vec![0; extents.len()], factors: vec![vec![]; extents.len()] };
         let mut left: Vec<Factor> = self.factors.clone();

@@ -25,7 +25,7 @@ pub(super) struct Sequence<'g, 'c> {
     steps: Vec<StepId>,
     maps: FxHashMap<StepId, Map<'g>>,
     touches: FxHashMap<StepId, Option<Touches>>,
-    /// The position of the step that is visited; one more than it.
+    /// One more than the position of the step that is visited.
     at: usize,
     cancel: &'c Cancel,
 }
@@ -48,8 +48,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
         self.steps.get(self.at - 1).copied()
     }
 
-    /// Returns the longest chain that begins with the step that is visited. `inside` tells whether no steps but some
-    /// access a variable.
+    /// Returns the longest chain that begins with the step that is visited. `inside` returns whether only some given
+    /// steps access a variable.
     pub fn chain(&mut self, inside: impl Fn(&[StepId], VarId) -> bool) -> Option<Candidate<'g>> {
         let first = self.steps[self.at - 1];
         let mut chain = Chain::new(self.maps.get(&first)?);
@@ -140,8 +140,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
         self.maps.contains_key(&step)
     }
 
-    /// Returns the chain that writes a variable which only one step, behind it, reads. It writes nothing else, can be
-    /// moved to the step, and reads nothing that another map writes.
+    /// Returns the chain that writes a variable which only one later step reads. The chain writes nothing else, can be
+    /// moved to that step, and reads nothing that another map of the sequence writes.
     pub fn chain_before(
         &mut self,
         reader: StepId,
@@ -170,7 +170,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
         }
     }
 
-    /// Returns a variable that a chain reads, and that another map of as many iterations before a position writes.
+    /// Returns a variable that a chain reads and that another map of equally many iterations, before position `end`,
+    /// writes.
     fn operand_of_map(
         &mut self,
         candidate: &Candidate<'g>,
@@ -220,8 +221,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
         agrees.then_some(Candidate { chain, memory, steps, at: reader })
     }
 
-    /// Returns the step that writes a variable before a chain reads it, and the place of one of them to which the other
-    /// can be moved.
+    /// Returns the last step before a chain that writes a variable which the chain reads, and the place where both can
+    /// run: the place of one of them, to which the other can be moved.
     pub fn writer_before(&mut self, steps: &[StepId], at: StepId, var: VarId) -> Option<(StepId, StepId)> {
         let end = self.position(at)?;
         let least = end.saturating_sub(WINDOW);

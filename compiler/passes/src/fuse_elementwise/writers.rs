@@ -1,4 +1,4 @@
-//! The boxes in which each variable was accessed last.
+//! The boxes in which each variable was last written, or first read if it is persistent.
 //!
 //! Invariant: the fields of a variable are all those of one compute set that access it in the same way.
 
@@ -14,8 +14,9 @@ use girder_ir::program::StepKind;
 pub(super) struct Writers(SecondaryMap<VarId, Vec<FamilyField>>);
 
 impl Writers {
-    /// Returns the writers before the first step. What follows in the text may come before in a loop, and a persistent
-    /// variable is where its first reader is.
+    /// Returns the state before the first step. A variable counts as written by its last writer in the text, which may
+    /// come before the first step in a loop. A persistent variable counts as written by its first reader, where it is
+    /// placed.
     pub fn of(graph: &Graph) -> Writers {
         let mut writers = Writers(SecondaryMap::new());
         for set in graph.sets.keys() {
@@ -45,7 +46,7 @@ impl Writers {
         }
     }
 
-    /// Takes the chosen fields of a compute set for those that have written their variables.
+    /// Records the chosen fields of a compute set as the last writers of their variables.
     pub fn add<'f>(
         &mut self,
         families: impl IntoIterator<Item = (&'f Family, &'f Codelet)>,

@@ -1,4 +1,4 @@
-//! The variables through which a run depends on the one before.
+//! The variables through which a run depends on the run before it.
 
 use super::Liveness;
 use girder_ir::codelet::Dir;
@@ -13,7 +13,7 @@ pub fn carried(graph: &Graph) -> Vec<VarId> {
     let written = written(graph);
     let mut flow = graph.clone();
     for (id, var) in flow.vars.iter_mut() {
-        // The flow of values is computed for temporaries.
+        // Liveness is analysed for temporaries only.
         var.class = if written.contains(&id) { VarClass::Temp } else { VarClass::Const };
     }
     let exposed = Liveness::of(&flow).exposed.into_iter().map(|e| e.var);

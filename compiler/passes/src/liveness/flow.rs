@@ -140,7 +140,8 @@ pub(super) struct Flow<'a> {
     hulls: Vec<Option<Range<u32>>>,
     /// The `undef`s whose variable may be read before it is written again.
     ended: ReadUndefs,
-    /// Returns the variables that a step writes, if it may be removed where none of them is live.
+    /// A function that returns the variables that a step writes, or `None` if the step must stay. A step is dead if
+    /// none of its variables is live after it.
     removable: Option<&'a dyn Fn(StepId) -> Option<Vec<VarId>>>,
     dead: Vec<StepId>,
     /// The atoms that are live after a call of each program, over all calls so far.

@@ -25,7 +25,8 @@ pub struct Counted<'a> {
     machine: &'a Machine,
     costs: TileCosts,
     codelets: SecondaryMap<SpecId, Option<Cost>>,
-    /// What decides about the points of codelets that have some, unless data do.
+    /// The constants that decide how often blocks of a codelet run; `None` if it counts no blocks, or if data decide
+    /// too.
     deciding: SecondaryMap<SpecId, Option<Deciding>>,
     families: SecondaryMap<FamilyId, Option<FamilyCost>>,
 }
@@ -37,7 +38,7 @@ struct FamilyCost {
     facts: MemFacts,
     /// The time of each vertex, if all are equal.
     equal: Option<Busy>,
-    /// The counters of vertices by the constants that decide about them, if they do not depend on data.
+    /// The counters of a vertex by its deciding constants, if they do not depend on data.
     known: Option<FxHashMap<Vec<u64>, Vec<u64>>>,
 }
 

@@ -62,9 +62,9 @@ pub(super) enum VertexTimes {
 /// The elements that one field accesses.
 pub(super) struct FieldAccess<'a> {
     pub dir: Dir,
-    /// A hash of the accessed shape: equal offsets of equal shapes are the same elements.
+    /// A hash of the accessed shape. Fields of equal shape at equal offsets access the same elements.
     pub shape: u64,
-    /// The number of vertices that access different elements, at most.
+    /// An upper bound of the number of vertices that access different elements.
     pub distinct: u64,
     pub parts: Vec<PartAccess<'a>>,
 }
@@ -77,11 +77,11 @@ pub(super) struct PartAccess<'a> {
     base: i64,
     /// The start (relative to the least element) and length of runs, ascending.
     pub runs: Vec<(u64, u64)>,
-    /// The number of runs that each of them stands for.
+    /// The number of runs that each run of the list stands for.
     pub each: f64,
     /// The number of elements of one vertex.
     pub elements: u64,
-    /// The number of elements from the least to the greatest of all vertices.
+    /// The number of elements from the least to the greatest that any vertex accesses.
     pub reach: u64,
 }
 

@@ -30,9 +30,9 @@ const SHOWN: u64 = 8;
 /// A rule for the open vertices of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum GroupRule {
-    /// Each vertex is at the first element of its first output, which follows no vertex.
+    /// Each vertex goes to the tile of the first element of its first output. That output follows no vertex.
     Beside,
-    /// Each vertex is where the first element of an input was when the rule was applied.
+    /// Each vertex goes to the tile that held the first element of an input when the rule was applied.
     With { field: usize },
     /// The vertices are spread over neighbouring tiles.
     Spread { order: VertexOrder, first: u32, tiles: u32 },
@@ -41,11 +41,11 @@ pub(super) enum GroupRule {
 /// A rule for the open elements of a variable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum VarRule {
-    /// Evenly over the first tiles, with at least `least` bytes on each.
+    /// The elements are spread evenly over the first tiles, with at least `least` bytes on each.
     Spread { least: u64, tiles: u32 },
-    /// With the vertices that use them. The claim of field `first` wins over all others.
+    /// The elements go with the vertices that use them. The claim of field `first` wins over all others.
     Follow { first: Option<usize> },
-    /// At the other ends of a copy.
+    /// The elements go with the elements at the other end of a copy.
     Partner { copy: usize },
 }
 
@@ -298,7 +298,7 @@ impl<'a> Candidate<'a> {
         self.look_at(item, self.sampled(problem, item));
     }
 
-    /// Returns whether what a vertex reads through a field is on one tile, as far as some vertices of a group show.
+    /// Returns whether all elements that a vertex reads through a field are on one tile, for a few vertices of a group.
     pub(super) fn is_together(&self, problem: &PlacementProblem, id: GroupId, field: usize) -> bool {
         let VertexGroup { item, families, .. } = &problem.groups[id];
         let mut runs = vec![];

@@ -1,7 +1,7 @@
-//! The code of codelets and exchanges on tiles. The code of a codelet is on a tile once if a vertex there runs it, and
-//! only some memory can run code.
+//! The memory that code takes on tiles. A codelet's code is on a tile once if any vertex there runs it. Only some
+//! memory can run code.
 //!
-//! Invariant: if all code fits on one tile, nothing is counted.
+//! Invariant: nothing is counted tile by tile if all code fits on one tile.
 
 use crate::allocate_memory::{code_bytes, costs};
 use crate::context::ESTIMATES;
@@ -19,7 +19,7 @@ pub(super) struct Code {
     /// The bytes of codelets that a tile has room for. The rest of the executable memory is for exchanges and local
     /// arrays.
     room: u64,
-    /// The bytes that can run code on a tile, as far as the search counts on them.
+    /// The bytes of memory that can run code on a tile, for codelets and exchanges.
     executable: u64,
     /// The bytes of all codelets.
     all: u64,
@@ -44,8 +44,8 @@ impl Code {
         self.all <= self.room
     }
 
-    /// Returns the bytes of code beyond the room on the tile that has most, as if that had most of the code of
-    /// `exchanges` too; `table` gives the tiles of the vertices of families that a candidate places.
+    /// Returns the bytes of code beyond the room on the tile with most bytes of codelets, which is assumed to have
+    /// `exchanges` bytes of exchange code too. `table` returns the tiles of the vertices that a candidate places.
     pub(super) fn excess<'t>(
         &self,
         graph: &Graph,
@@ -75,8 +75,8 @@ impl Code {
         most.saturating_sub(self.room).max(all.saturating_sub(self.executable))
     }
 
-    /// Returns the open compute sets in groups whose code fits on a tile, if that of every set does. Sets are in the
-    /// order of the text, each in the first group that has room.
+    /// Returns the open compute sets in groups. If the code of each set fits on a tile, the code of each group does.
+    /// Sets are taken in the order of the text; each joins the first group that has room.
     pub(super) fn groups(&self, graph: &Graph, open_sets: &[ComputeSetId]) -> Vec<Vec<ComputeSetId>> {
         let mut groups: Vec<(FxHashSet<SpecId>, Vec<ComputeSetId>)> = vec![];
         let sum = |specs: &FxHashSet<SpecId>| specs.iter().map(|&s| self.bytes[s]).fold(0, u64::saturating_add);

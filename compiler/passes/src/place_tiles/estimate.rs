@@ -41,8 +41,8 @@ struct Set {
     sums: Vec<Sum>,
     /// The bytes of buffers on the current tile.
     room: f64,
-    /// The runs of the current field: the variable, by how many runs of it a listed one counts, how many runs of the
-    /// mapping it stands for, and the run.
+    /// The runs of the current field, each with its variable, the number of runs of the field that it stands for, and
+    /// the number of runs of the mapping that it stands for.
     pieces: Vec<(VarId, (f64, f64), Run)>,
     runs: Vec<Run>,
     work: u64,
@@ -67,8 +67,8 @@ pub(super) fn of(problem: &PlacementProblem, item: &Item, candidate: &Candidate,
     })
 }
 
-/// The bytes of exchange code that are worth a cycle. Code takes no time, but memory that other steps need: of two
-/// placements that take about as long, the one whose exchanges have few pieces is better.
+/// The bytes of exchange code that count as one cycle. Code takes no time, but it takes memory that other steps need.
+/// Of two placements that take about as long, the one whose exchanges have fewer pieces is therefore better.
 const CODE_BYTES_PER_CYCLE: u64 = 64;
 
 impl PlacementProblem<'_> {

@@ -19,8 +19,9 @@ pub(super) fn is_open(var: &Var) -> bool {
     !mapping(var).is_some_and(|m| m.is_complete() || few_are_open(m, var))
 }
 
-/// Returns whether the open elements of a variable lie in runs no longer than the placed ones. An example is the edges
-/// of a field that is cut into blocks; they go with the adjacent blocks.
+/// Returns whether few elements of a variable are open, in short runs: at most a sixteenth of the placed ones, and no
+/// run longer than the average placed run. An example is the edges of a field that is cut into blocks. Such elements go
+/// with the adjacent blocks.
 pub(super) fn few_are_open(mapping: &Mapping, var: &Var) -> bool {
     let (mut open, mut longest, mut placed, mut tiles) = (0, 0, 0, 0u64);
     for (start, end, tile) in mapping.runs(var.len()) {

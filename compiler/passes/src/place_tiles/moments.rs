@@ -1,13 +1,13 @@
-//! The moments at which the memory of tiles is counted: temporaries that never live together share memory.
+//! The moments at which the memory of tiles is counted. Temporaries that are never live together share memory.
 //!
-//! Invariant: every variable is counted at a moment at least; a variable that always lives, at all.
+//! Invariant: every temporary is counted at one moment at least, and every variable that is always live at all moments.
 
 use crate::liveness::Liveness;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::VarId;
 
-/// The greatest number of moments. Temporaries that live at none of them are counted at the last.
+/// The number of moments. Temporaries that are live at no other moment are counted at the last one.
 pub(super) const MOMENTS: usize = 8;
 
 /// The bytes of a tile at each moment.
@@ -20,7 +20,8 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Chooses the moments: each time the one at which the temporaries that live at no chosen moment have most bytes.
+    /// Chooses the moments. Each is the point with the most bytes of temporaries that are live at no moment chosen
+    /// before.
     pub(super) fn of(graph: &Graph) -> Moments {
         let ranges = Liveness::of(graph).ranges;
         let mut live: SecondaryMap<VarId, u8> = SecondaryMap::new();
@@ -59,7 +60,7 @@ impl Moments {
         Moments { live }
     }
 
-    /// Returns the moments at which a variable lives: all bits of a number are set, or none.
+    /// Returns a mask for each moment: all bits are set if a variable is live at the moment, otherwise none.
     pub(super) fn of_var(&self, var: VarId) -> AtMoments {
         std::array::from_fn(|moment| if self.live[var] >> moment & 1 == 1 { u64::MAX } else { 0 })
     }

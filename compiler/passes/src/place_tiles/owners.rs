@@ -22,10 +22,9 @@ use girder_ir::placement::UNPLACED;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The number of vertices sharing an element beyond which a field claims nothing: such elements travel in any case.
+/// If more vertices than this share an element on average, the field claims nothing: the elements travel in any case.
 const SHARED: f64 = 8.0;
-/// The largest number of runs of one claim that is listed, or one for each vertex if there are more vertices. A longer
-/// list is spread evenly instead.
+/// A claim with more runs than this, and more than one for each vertex, is not listed; its elements are spread evenly.
 const LISTED: u64 = 1 << 20;
 
 /// The owner of an element, which determines its tile.
@@ -39,13 +38,12 @@ pub(super) enum Owner {
     Element(VarId, u64),
     /// It is spread evenly.
     Even,
-    /// It is the element of this number among elements that are spread over the region that uses them; neighbours go
-    /// with neighbours.
+    /// It has this number among elements that are spread over the region that uses them; neighbours go with neighbours.
     Spread(Even, u64),
 }
 
 impl Owner {
-    /// Returns the owner of the element that lies some elements after one with this owner in its run.
+    /// Returns the owner of the element that is `elements` after an element with this owner in the same run.
     fn after(self, elements: u64) -> Owner {
         match self {
             Owner::Element(var, first) => Owner::Element(var, first + elements),

@@ -23,10 +23,10 @@ use girder_ir::placement::TileRange;
 use girder_machine::Machine;
 use std::collections::BTreeMap;
 
-/// A variable of so many elements may travel between processors for each vertex that reads it.
+/// A vertex that reads a variable without a region joins a region only if the variable has at most this many elements.
 const SMALL: u64 = 64;
 
-/// The greatest number of steps that follow one another from a region.
+/// The length of the longest chain of steps that is followed from a region.
 const ROUNDS: usize = 16;
 
 /// See the module.
@@ -122,11 +122,11 @@ fn users_in_places(graph: &Graph, items: &[Item]) -> Users {
     users
 }
 
-/// The regions of families outside of all places that belong to whole processors.
+/// The region of each family outside all places that belongs to a region of whole processors.
 type Adopted = SecondaryMap<FamilyId, Option<TileRange>>;
 
-/// Returns the region of each family outside of all places that belongs to one of whole processors: the step of an
-/// optimiser belongs to the processor of its parameter. See the note on regions.
+/// Returns the region of each family outside all places that belongs to a region of whole processors. An example is the
+/// step of an optimiser, which belongs to the processor of its parameter. See the note on regions.
 fn adopted(graph: &Graph, machine: &Machine, items: &[Item], users: &Users) -> Adopted {
     let mut adopted = Adopted::new();
     // The regions of variables that only steps outside of all places use, by the steps that write them.

@@ -42,15 +42,16 @@ const FURTHER: u32 = 4;
 const AT_A_TIME: usize = 4;
 /// The number of rounds of improvement.
 const ROUNDS: usize = 2;
-/// Each change is checked for memory if variables that live together fill more than one part in this many of the room.
+/// The memory of each change is checked if the variables that are live together fill more than one part in this many of
+/// the room.
 const TIGHT: u64 = 2;
 /// The number of variables that are spread evenly at most, if a placement does not seem to fit.
 const SPREAD_OUT: usize = 32;
-/// Steps that take less than one part in this many are not improved.
+/// A step that takes less than one part in this many of the total time is not improved.
 const SMALL: u128 = 64;
-/// Steps that take less than one part in this many do not move to what they read.
+/// The vertices of a step that takes less than one part in this many of the total time do not move to what they read.
 const JOINED: u128 = 4096;
-/// The number of such moves in a row that may be in vain.
+/// After this many such moves in a row without a gain, the search ends.
 const IN_VAIN: u32 = 12;
 
 /// Improves a placement of everything that the text leaves open, region by region.
@@ -110,8 +111,8 @@ struct Search<'a> {
     cancel: &'a Cancel,
     /// The largest number of tiles that has been tried.
     tried: u32,
-    /// The bytes beyond the room of the best candidate, if variables fill so much of the memory that each change is
-    /// checked.
+    /// The bytes by which the best candidate exceeds the room; `None` if variables take so little memory that single
+    /// changes need no check.
     beyond: Option<u64>,
 }
 

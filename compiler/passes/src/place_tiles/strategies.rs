@@ -17,8 +17,8 @@ pub(super) enum Strategy {
     Spread(u64, u32),
 }
 
-/// The tiles from a small group to that of the next compute set, if they begin on different tiles. The number is prime,
-/// so that groups go round all tiles.
+/// The distance in tiles between the small groups of consecutive compute sets, if these begin on different tiles. It is
+/// prime, so that the groups go round all tiles.
 const APART: u32 = 61;
 
 /// Returns the candidate of a strategy, measured.
@@ -56,7 +56,7 @@ fn spread(problem: &PlacementProblem, group: &VertexGroup, order: VertexOrder, t
     let is_small = count * 2 <= u64::from(tiles);
     let mut apart = if is_small { group.number } else { 0 };
     if problem.estimate.is_full {
-        // The vertices of a small group are so many tiles apart; one on few tiles may begin on any.
+        // A small group has one vertex in every `distance` tiles. A group on few tiles may begin on any tile.
         let distance = if is_small { (u64::from(tiles) / count) as u32 } else { reach.saturating_sub(tiles) + 1 };
         apart = group.set.as_u32().wrapping_mul(APART).wrapping_add(apart) % distance;
     }

@@ -58,9 +58,9 @@ pub(super) struct Sent {
 pub(super) struct Traffic {
     loads: FxHashMap<u32, Load>,
     small: FxHashMap<(u32, u32), Small>,
-    /// The runs that have been sent: more receivers cost the sender nothing.
+    /// The runs that have been sent. A further receiver costs the sender nothing.
     sent: FxHashSet<(VarId, u64, u64)>,
-    /// The runs that one tile of a pair receives, with this tile, by the number of the pair.
+    /// The runs that only one tile of a pair has received so far, by pair, with that tile.
     halves: FxHashMap<(u32, VarId, u64, u64), u32>,
     /// The bytes between processors. An element crosses to a processor once, however many tiles there receive it.
     flows: BTreeMap<(u32, u32), f64>,

@@ -28,15 +28,15 @@ use memory::{Elements, Memory};
 use rustc_hash::FxHashSet;
 use tokens::Tokens;
 
-/// Whether a plan fits its graph, placement and machine.
+/// Checks that a plan fits its graph, placement and machine.
 ///
 /// # Errors
-/// The first thing that is wrong, and in which exchange.
+/// The first violation, with the name of its exchange.
 pub fn verify(race_free: &RaceFree, machine: &Machine, plan: &Plan) -> Result<(), String> {
     verify_within(race_free, machine, machine.usable_bytes(), plan)
 }
 
-/// As [`verify`], where one block may have so many bytes.
+/// Works like [`verify`], with at most `limit` bytes in a block.
 pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: &Plan) -> Result<(), String> {
     let tokens = Tokens::new(race_free, machine, limit);
     let within = |name: &str, found: Result<(), String>| found.map_err(|e| format!("in the exchange of `{name}`, {e}"));
@@ -54,7 +54,7 @@ pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: 
     par_map_uneven(&copies, |&c| transfers(&plan.copies[c]), check).into_iter().collect()
 }
 
-/// Checks the plan of a copy; the elements of a `carried` one are looked at with those of its set.
+/// Checks the plan of a copy. The elements of a `carried` copy are checked with those of its compute set.
 fn check_copy(
     race_free: &RaceFree,
     tokens: &Tokens,
@@ -77,7 +77,8 @@ fn check_copy(
     memory.check_homes(&mut expected)
 }
 
-/// Calls `f` with the elements that a copy writes, or one family of it, and with those whose values they take.
+/// Calls `f` with the elements that a copy, or one of its families, writes and with the elements that it reads for
+/// them.
 fn copied(
     race_free: &RaceFree,
     id: CopyId,
@@ -89,7 +90,7 @@ fn copied(
             continue;
         }
         let (dst, src, domain) = (&family.dst, &family.src, &family.domain);
-        // Of one part each, all instances have the runs of the first one, moved by one distance.
+        // If both ends have one part, the runs of all instances are those of the first one, moved by one distance.
         let single_parts = dst.parts.len() == 1 && src.parts.len() == 1;
         let mut runs = vec![];
         let mut like = (0, 0);

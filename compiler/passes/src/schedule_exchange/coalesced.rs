@@ -15,7 +15,7 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A coalesced job is at most one part in so many of the load of the fullest port.
+/// A coalesced job takes at most one part in this many of the load of the fullest port.
 const SHORT: u64 = 16;
 
 /// See the module.

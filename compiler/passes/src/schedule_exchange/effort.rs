@@ -16,12 +16,12 @@ pub(super) const GAIN_OF_PAIRS: f64 = 1.15;
 /// The factor over that bound within which schedules of many jobs at the rate of pairs are found: 1.19 to 1.47, the
 /// median 1.26, in fourteen phases of five programs.
 pub(super) const PAIRS_AT_SCALE: f64 = 1.25;
-/// The part of a limit, one in so many cycles, after which the pace of a schedule is judged.
+/// A schedule's pace is judged after one part in this many of its limit.
 const JUDGED: u64 = 8;
 
-/// Returns whether a schedule of much work that is made in the order of time is given up at cycle `now`, when `left` of
-/// `all` cycles of ports have not begun. Ports find partners more easily at first than at last, so a schedule that is
-/// behind an even pace for `limit` does not catch up.
+/// Returns whether a schedule of much work, made in the order of time, should be given up at cycle `now`, when `left`
+/// of `all` cycles of ports have not begun. Ports find partners more easily at first than at last, so a schedule that
+/// is behind an even pace does not catch up before `limit`.
 pub(super) fn lags(now: u64, limit: u64, left: u64, all: u64) -> bool {
     let at_pace = all as u128 * now as u128;
     now >= limit / JUDGED && ((all - left) as u128) < at_pace / limit.max(1) as u128

@@ -87,7 +87,7 @@ impl Jobs {
         }
     }
 
-    /// Returns whether few receipts are those of multicasts, so that it matters little when receivers join them.
+    /// Returns whether few receipts belong to multicasts, so that letting receivers join multicasts would gain little.
     pub fn have_few_multicasts(&self) -> bool {
         let several = (0..self.list.len()).map(|k| self.receivers(k).len()).filter(|&n| n > 1);
         8 * several.sum::<usize>() < self.to.len()

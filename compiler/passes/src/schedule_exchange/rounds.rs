@@ -4,9 +4,6 @@
 //! A halo is one round for each direction. An all-to-all is one round for each distance (a cyclic skew). A
 //! transposition or any other permutation is a single round. In a gather, a scatter or a broadcast, a single port takes
 //! its transfers in order.
-//! A halo is one round for each direction. An all-to-all is one round for each distance (a cyclic skew). A
-//! transposition or any other permutation is a single round. A gather, a scatter or a broadcast is one port in its
-//! order.
 //!
 //! If lengths differ a little, as at the edges of blocks of unequal sizes, a round consists either of the transfers
 //! over one distance or of those of one length, whichever ends first.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Consecutive bytes of a block, see the note.
+/// Consecutive bytes of a block; see the note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
     len: u32,
@@ -21,25 +21,26 @@ pub(super) struct Segment {
     step: u64,
 }
 
-/// A segment behind a number of bytes.
+/// A segment and the number of bytes before it.
 pub(super) type Piece = (u32, Segment);
 
-/// What is in some bytes; mostly one segment.
+/// The segments of a range of bytes; usually one.
 pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
-/// A block of so many segments for each that is written is not made anew.
+/// If a block has more than this many segments for each write, its segments are updated in place instead of rebuilt.
 const FEW: usize = 8;
 
-/// The unit of a plain segment, which no segment reaches.
+/// The unit of a plain segment; no segment is as long.
 const PLAIN: u32 = u32::MAX;
 
 impl Segment {
-    /// Consecutive tokens.
+    /// Creates a segment of consecutive tokens.
     pub fn plain(first: u64, len: u32) -> Segment {
         Segment { len, first, unit: PLAIN, step: 0 }
     }
 
-    /// Pieces of `unit` bytes whose first tokens are `step` apart. They have less than 2³² bytes together.
+    /// Creates a segment of `count` pieces of `unit` bytes, whose first tokens are `step` apart; less than 2³² bytes in
+    /// all.
     pub fn pieces(first: u64, unit: u32, step: i64, count: u32) -> Segment {
         match count == 1 || step == unit as i64 {
             true => Segment::plain(first, unit * count),
@@ -47,7 +48,7 @@ impl Segment {
         }
     }
 
-    /// How many bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -58,12 +59,12 @@ impl Segment {
         self.first.wrapping_add(piece).wrapping_add((i % self.unit) as u64)
     }
 
-    /// Bytes from `i` to the end of its piece.
+    /// Returns the number of bytes from `i` to the end of its piece.
     fn left(&self, i: u32) -> u32 {
         (self.len - i).min(self.unit - i % self.unit)
     }
 
-    /// Calls `f` with the segments of the bytes `from..to` and where they start.
+    /// Calls `f` with the segments of the bytes `from..to`, each with its start.
     fn slice(&self, from: u32, to: u32, mut f: impl FnMut(u32, Segment)) {
         let mut at = from;
         if !at.is_multiple_of(self.unit) {
@@ -88,7 +89,7 @@ impl Segment {
         (whole && form && self.token(self.len) == next.first).then_some(Segment { len: self.len + next.len, ..*self })
     }
 
-    /// Returns the first of `n` bytes, from `i` here and from `j` there, whose tokens differ.
+    /// Compares `n` bytes from `i` here and from `j` there. Returns the first position at which their tokens differ.
     fn difference(&self, i: u32, other: &Segment, j: u32, n: u32) -> Option<u32> {
         let same_form = (self.unit, self.step) == (other.unit, other.step);
         if same_form && (self.unit == PLAIN || i % self.unit == j % self.unit) {
@@ -122,7 +123,7 @@ impl Joined {
         }
     }
 
-    /// Returns the byte behind the last segment.
+    /// Returns the byte after the last segment.
     fn end(&self) -> u32 {
         self.0.last().map_or(0, |(at, segment)| at + segment.len)
     }
@@ -141,12 +142,12 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// A block that holds nothing.
+    /// Creates a block that holds nothing.
     pub fn new(size: u32) -> Block {
         Block { size, segments: BTreeMap::new(), end: 0, written: false, computed: false }
     }
 
-    /// A block with some segments, in ascending order.
+    /// Creates a block from ascending segments.
     pub fn of(size: u32, pieces: impl Iterator<Item = Piece>) -> Block {
         let mut joined = Joined::default();
         pieces.for_each(|(at, segment)| joined.push(at, segment));
@@ -158,10 +159,10 @@ impl Block {
         self.written
     }
 
-    /// Returns the first of some bytes, if all of them are in the block.
+    /// Returns `start` as an offset, if all `bytes` bytes from it are in the block.
     ///
     /// # Errors
-    /// They are not, in words.
+    /// Some of the bytes lie outside.
     pub fn range(&self, start: i64, bytes: u64) -> Result<u32, String> {
         let end = start.saturating_add_unsigned(bytes);
         match u32::try_from(start) {
@@ -170,7 +171,7 @@ impl Block {
         }
     }
 
-    /// The segment that holds a byte, and where it starts.
+    /// Returns the segment that holds a byte, with its start.
     fn at(&self, byte: u32) -> Option<(u32, &Segment)> {
         let (&start, segment) = self.segments.range(..=byte).next_back()?;
         (byte - start < segment.len).then_some((start, segment))
@@ -182,14 +183,14 @@ impl Block {
         (start - from + len <= segment.len && segment.unit == PLAIN).then(|| segment.token(start - from))
     }
 
-    /// Returns what is in `len` bytes.
+    /// Returns the segments of `len` bytes.
     pub fn read(&self, start: u32, len: u32) -> Pieces {
         let mut pieces = Pieces::new();
         self.read_to(start, len, |piece| pieces.push(piece));
         pieces
     }
 
-    /// Calls `f` with what is in `len` bytes.
+    /// Calls `f` with each segment of `len` bytes.
     pub fn read_to(&self, start: u32, len: u32, mut f: impl FnMut(Piece)) {
         let end = start + len;
         let mut add = |at: u32, segment: &Segment| {
@@ -230,18 +231,18 @@ impl Block {
             pieces.iter().for_each(|&(behind, segment)| joined.push(bytes.start + behind, segment));
         };
         self.written = true;
-        // Where little is written, the segments stay in their places.
+        // A few writes change the segments in place.
         if !self.segments.is_empty() && writes.clone().count() < self.segments.len() / FEW {
             return writes.for_each(|(bytes, pieces)| self.write(bytes.start, bytes.end - bytes.start, pieces));
         }
         let mut joined = Joined::default();
         let mut writes = writes.peekable();
-        // Everything before this byte is done.
+        // Everything before this byte has been copied.
         let mut from = 0;
         for (at, segment) in std::mem::take(&mut self.segments) {
             let end = at + segment.len;
             from = from.max(at);
-            // What lies before this segment, or replaces a part of it.
+            // Writes before this segment, or into it.
             while let Some((bytes, pieces)) = writes.next_if(|w| w.0.start < end) {
                 if from < bytes.start {
                     segment.slice(from - at, bytes.start - at, |i, s| joined.push(at + i, s));
@@ -258,7 +259,7 @@ impl Block {
         self.segments = joined.0.into_iter().collect();
     }
 
-    /// Adds a segment behind all others.
+    /// Adds a segment after all others.
     fn append(&mut self, at: u32, segment: Segment) {
         self.end = at + segment.len;
         if let Some(mut last) = self.segments.last_entry()
@@ -289,7 +290,7 @@ impl Block {
         }
     }
 
-    /// Splits the segment that a byte is inside of.
+    /// Splits the segment that contains the byte `at`, unless it begins there.
     fn cut(&mut self, at: u32) {
         let Some((&start, &segment)) = self.segments.range(..at).next_back() else { return };
         if at - start < segment.len {

@@ -1,4 +1,5 @@
-//! Whether copies that compute sets carry stand right before these, and what they write.
+//! Checks that each carried copy directly precedes the compute set that carries it, and collects what carried copies
+//! write.
 //!
 //! Invariant: shares no code with the planner.
 
@@ -36,7 +37,7 @@ pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the last (or the first) step of what a step stands for, sequences being looked into.
+/// Returns the last (or the first) step in nested sequences.
 fn edge(graph: &Graph, step: StepId, last: bool) -> Option<StepId> {
     match &graph.steps[step].kind {
         StepKind::Seq(all) if last => edge(graph, *all.last()?, last),
@@ -58,14 +59,14 @@ impl Written {
         }
     }
 
-    /// Returns the ranges in ascending order, which [`Written::first_of`] asks for. They are disjoint: a copy writes an
-    /// element once.
+    /// Returns the ranges in ascending order, as [`Written::first_of`] requires. They are disjoint, because a copy
+    /// writes an element once.
     pub fn sorted(mut self) -> Written {
         self.0.sort_unstable();
         self
     }
 
-    /// Whether nothing is written.
+    /// Returns whether nothing is written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -29,7 +29,7 @@ pub(super) struct FieldSite<'a> {
     /// The object of the tile that should hold its elements.
     pub object: Object,
     runs: Rc<Runs>,
-    /// How far its elements are from those of `runs`, and its bytes.
+    /// The distance of its elements, and of its bytes, from those of `runs`.
     moved: (i64, i64),
 }
 
@@ -40,7 +40,7 @@ struct Runs {
     hull: Option<(i64, i64)>,
 }
 
-/// All fields of all vertices of a set that have elements.
+/// Returns all fields with elements, of all vertices of a compute set.
 pub(super) fn sites<'a>(
     race_free: &'a RaceFree,
     plan: &'a Plan,
@@ -128,7 +128,7 @@ fn base(landing: Landing, field: &Field, steps: &StepPlan, tile: u32) -> Option<
 /// Returns the elements of a view with their bytes, from the first byte of its landing. Elements are `bytes` wide and
 /// packed if no strides are given.
 fn runs(view: &View, strides: Option<&[i32]>, bytes: u32) -> Option<Runs> {
-    // Bytes as elements of a view: what is at a row-major position is the first byte of the element.
+    // A view of bytes: its element at a row-major position is the first byte of the field's element.
     let var = VarId::from_u32(0);
     let places = match strides {
         None => View::strided(var, 0, &[view.len()], &[bytes as i64]),
@@ -150,7 +150,7 @@ fn runs(view: &View, strides: Option<&[i32]>, bytes: u32) -> Option<Runs> {
     Some(Runs { elements, hull })
 }
 
-/// Returns the landing of a vertex, and which strides it has if it is in place.
+/// Returns the landing of a vertex, and the index of its strides if it is in place.
 fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, Option<usize>), String> {
     let missing = || format!("vertex {instance} has a field without a landing");
     let landing = *landings.at.get(instance as usize).ok_or_else(missing)?;
@@ -162,7 +162,7 @@ fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, Option<u
     Ok((landing, Some(known.ok_or_else(missing)?)))
 }
 
-/// Positions of the fields that are written fully for certain.
+/// Returns the positions of the fields that are certainly written in full.
 fn full(codelet: &Codelet, family: &Family, workers: u32) -> Vec<usize> {
     let shape = |id| family.fields.iter().find(|f| f.field == id).map(|f| f.shape()).unwrap_or_default();
     let shapes: Vec<_> = codelet.fields.keys().map(shape).collect();
@@ -184,12 +184,12 @@ impl FieldSite<'_> {
         name(self.codelet, self.family, self.index, self.instance, self.position)
     }
 
-    /// A number for the vertex, the same for all its fields.
+    /// Returns a number that identifies the vertex.
     fn vertex(&self) -> u64 {
         (self.position as u64) << 40 | self.instance
     }
 
-    /// Whether its elements must be there before the vertex runs: it is fetched, or it is where its elements live.
+    /// Returns whether its elements must be present before the vertex runs: they are fetched, or the field is in place.
     pub fn shows_tokens(&self) -> bool {
         self.fetched || matches!(self.object, Object::Var(_))
     }
@@ -202,16 +202,16 @@ impl FieldSite<'_> {
     }
 }
 
-/// Which granules of a block which fields store into.
+/// The granules of blocks into which fields store.
 pub(super) struct Stores<'a> {
-    /// Bytes of a granule.
+    /// The size of a granule in bytes.
     width: u32,
-    /// Granules, one past the last, and whose they are.
+    /// Tile, object, first granule, one past the last granule, and field of each store.
     all: Vec<(u32, Object, u32, u32, &'a FieldSite<'a>)>,
 }
 
 impl<'a> Stores<'a> {
-    /// No stores yet, in granules of some bytes.
+    /// Creates an empty list for granules of `width` bytes.
     pub fn new(width: u32) -> Stores<'a> {
         Stores { width, all: vec![] }
     }
@@ -243,7 +243,7 @@ impl<'a> Stores<'a> {
     /// Checks that no two vertices store into one granule.
     pub fn check(mut self) -> Result<(), String> {
         self.all.sort_by_key(|s| (s.0, s.1, s.2));
-        // Of the stores so far into the block at hand, the one that ends last.
+        // The store that reaches furthest among those into the current block so far.
         let mut longest: Option<&(u32, Object, u32, u32, &FieldSite)> = None;
         for store in &self.all {
             match longest.filter(|l| (l.0, l.1) == (store.0, store.1)) {

@@ -12,20 +12,20 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// Elements of a variable at equal distances, and where a block has them.
+/// Elements of a variable at equal distances, and their bytes in a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
     /// The variable whose elements they are.
     pub var: VarId,
     /// The first flat element.
     pub first: u64,
-    /// Elements from one to the next.
+    /// The distance from one element to the next.
     pub stride: i64,
-    /// How many, at least 1.
+    /// The number of elements, at least 1.
     pub count: u64,
-    /// Byte of the first in the block.
+    /// The byte of the first element in the block.
     pub at: i64,
-    /// Bytes from one to the next in the block.
+    /// The distance in bytes from one element to the next in the block.
     pub pitch: i64,
 }
 
@@ -40,10 +40,10 @@ pub(super) struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// Nothing touched yet.
+    /// Creates a memory of which nothing has been touched.
     ///
     /// # Errors
-    /// A buffer that no tile can have.
+    /// A buffer is on no tile of the machine, is too large, or does not consist of whole words.
     pub fn new(tokens: &'a Tokens<'a>, buffers: &'a [Buffer]) -> Result<Memory<'a>, String> {
         let wrong =
             |b: &&Buffer| b.tile >= tokens.machine.tiles() || b.bytes > tokens.limit || !b.bytes.is_multiple_of(4);
@@ -66,7 +66,7 @@ impl<'a> Memory<'a> {
         self.blocks.get(&(tile, object)).is_some_and(|b| b.computed)
     }
 
-    /// Returns the first of some elements that the block does not show at its place.
+    /// Returns the first of some elements that the block does not hold at its place.
     ///
     /// # Errors
     /// An element lies outside the block.
@@ -80,7 +80,7 @@ impl<'a> Memory<'a> {
         }
         let (lo, len) = e.hull(bytes)?;
         let lo = block.range(lo, len)?;
-        // Elements at their homes: the block holds all bytes between the first and the last.
+        // If the elements are at their homes, the block holds all bytes from the first element to the last.
         if step == e.pitch
             && block.plain_token(lo, len as u32).is_some_and(|t| t.wrapping_add((e.at - lo as i64) as u64) == token)
         {
@@ -124,14 +124,15 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// Writes elements at their homes; `values` are the tokens of the first and from one to the next.
+    /// Writes elements at their homes. `values` are the token of the first element and the distance from token to
+    /// token.
     fn put_home(&mut self, e: &Elements, values: (u64, i64)) -> Result<(), String> {
         let (token, step) = values;
         let homes = self.tokens.homes(e.var);
         let bytes = homes.elem_bytes;
         let mut k = 0;
         while k < e.count {
-            // From here, elements that follow one another up or down, as far as one run has them.
+            // Takes as many consecutive elements, ascending or descending, as one run of the mapping holds.
             let element = e.element(k);
             let Some(run) = homes.runs.get(homes.run_of(element)) else {
                 return Err("there is no such element".into());
@@ -153,19 +154,19 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// Puts the new values of elements where they are at the end.
+    /// Writes the new values of computed elements to their homes, where they are expected at the end.
     pub fn expect_computed(&mut self, e: &Elements) -> Result<(), String> {
         let (token, step, _) = self.tokens.of(e);
         self.put_home(e, (token + FRESH, step))
     }
 
-    /// Puts the values of elements `from` where the elements `e` are.
+    /// Writes the values of the elements `from` to the homes of the elements `e`, where they are expected at the end.
     pub fn expect_copied(&mut self, e: &Elements, from: &Elements) -> Result<(), String> {
         let (token, step, _) = self.tokens.of(from);
         self.put_home(e, (token, step))
     }
 
-    /// Replays a phase; `homes` says whether it may write blocks of variables.
+    /// Replays a phase. Only with `homes` may it write blocks of variables.
     pub fn replay(&mut self, phase: &Phase, homes: bool) -> Result<(), String> {
         let targets = phase.transfers.iter().flat_map(|t| phase.receivers(t));
         let copied = phase.before.iter().chain(&phase.after).map(|c| c.to);
@@ -174,7 +175,7 @@ impl<'a> Memory<'a> {
         }
         phase.before.iter().try_for_each(|c| self.copy(c))?;
         let mut read: Vec<Words> = vec![];
-        // What arrives where, as a range of all pieces that are sent.
+        // The pieces of all sends, and for each receipt its words and the range of its pieces.
         let mut pieces: Vec<Piece> = vec![];
         let mut arriving: Vec<(Words, Range<usize>)> = vec![];
         for transfer in &phase.transfers {
@@ -195,7 +196,8 @@ impl<'a> Memory<'a> {
             return Err(format!("two transfers write one word of tile {}", pair[0].0.0));
         }
         for r in &read {
-            // The words written there ascend and are disjoint: those that end last before the end of what is read.
+            // Received words ascend and are disjoint, so only the last ones before the end of the sent words can
+            // overlap them.
             let behind = arriving.partition_point(|(w, _)| (w.0, w.1, w.2) < (r.0, r.1, r.3));
             if behind.checked_sub(1).is_some_and(|k| meets(&arriving[k].0, r)) {
                 return Err(format!("a word of tile {} is both sent and received", r.0));
@@ -239,7 +241,7 @@ impl<'a> Memory<'a> {
             self.block(to.tile, to.object)?.write(to.offset, bytes * count, &pieces);
             return Ok(());
         }
-        // A packed column of what is plain: one segment.
+        // Plain bytes gathered into a packed column become one segment.
         if packed && let Some(token) = block.plain_token(low, source.1 as u32) {
             let first = token + (from.offset - low) as u64;
             let segment = Segment::pieces(first, bytes, from_step as i64, count);
@@ -255,7 +257,7 @@ impl<'a> Memory<'a> {
             }
             return Ok(());
         }
-        // Both blocks are there; the source leaves its place for as long as the target is written.
+        // Takes the source block out of the table while the target block is written.
         let source = std::mem::replace(self.block(from.tile, from.object)?, Block::new(0));
         let target = self.block(to.tile, to.object)?;
         for k in 0..count {
@@ -265,11 +267,11 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// Checks that the elements of every block that is written here, or that something is expected of, are as expected.
-    /// All others are at home as they were.
+    /// Checks the elements of every block that has been written or about which something is expected. The elements of
+    /// all other blocks are at home as they were.
     ///
     /// # Errors
-    /// The first element that is not.
+    /// The first element that is not as expected.
     pub fn check_homes(&mut self, expected: &mut Memory<'a>) -> Result<(), String> {
         let mut touched: Vec<(u32, VarId)> = vec![];
         let written = self.blocks.iter().filter(|(_, block)| block.is_written()).map(|(key, _)| key);
@@ -311,7 +313,7 @@ fn fresh(tokens: &Tokens, buffers: &[Buffer], tile: u32, object: Object) -> Resu
     }
 }
 
-/// What the token of a computed value adds to the token of its element.
+/// The difference between the token of a computed value and the token of its element.
 const FRESH: u64 = 1 << 60;
 
 impl Elements {
@@ -325,7 +327,8 @@ impl Elements {
         (self.at + k as i64 * self.pitch) as u32
     }
 
-    /// Returns the first byte between all elements of some bytes, and how many bytes there are.
+    /// Returns the least byte of all elements, which are `bytes` wide, and the number of bytes to the end of the last
+    /// one.
     fn hull(&self, bytes: u32) -> Result<(i64, u64), String> {
         let last = (self.count as i64 - 1).checked_mul(self.pitch).and_then(|n| n.checked_add(self.at));
         let last = last.ok_or("an element lies outside its block")?;

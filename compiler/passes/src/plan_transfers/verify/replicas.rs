@@ -14,7 +14,7 @@ use girder_ir::plan::{Loc, LocalCopy, Object, StepPlan};
 use girder_ir::stage::RaceFree;
 use rustc_hash::FxHashMap;
 
-/// What a token of a receiver has added to that of the same element of the sender.
+/// The difference between the token of a receiver's element and that of the same element of the sender.
 const RECEIVER: u64 = 1 << 62;
 
 /// The tokens of the bytes of blocks, by tile and object.

@@ -1,4 +1,4 @@
-//! The names of all bytes of all elements.
+//! The tokens that identify all bytes of all elements.
 
 use super::block::{Block, Segment};
 use super::memory::Elements;
@@ -12,16 +12,16 @@ use girder_machine::Machine;
 pub(super) struct Tokens<'a> {
     /// The machine that the plan is for.
     pub machine: &'a Machine,
-    /// The most bytes of a block.
+    /// The greatest size of a block in bytes.
     pub limit: u32,
     base: SecondaryMap<VarId, u64>,
     homes: SecondaryMap<VarId, Homes>,
-    /// By variable: its runs by tile, then in order.
+    /// For each variable, the numbers of its runs, sorted by tile.
     by_tile: SecondaryMap<VarId, Vec<u32>>,
 }
 
 impl<'a> Tokens<'a> {
-    /// Tokens for the elements of a graph, whose homes are where its placement says.
+    /// Creates the tokens of the elements of a graph, whose homes follow from its placement.
     pub fn new(race_free: &RaceFree, machine: &'a Machine, limit: u32) -> Tokens<'a> {
         let (mut base, mut homes, mut by_tile) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
         let mut next = 1;
@@ -43,7 +43,7 @@ impl<'a> Tokens<'a> {
         self.base[var] + element * self.homes[var].elem_bytes as u64
     }
 
-    /// Returns the token of the first of some elements, tokens from one to the next, and the bytes of each.
+    /// Returns the token of the first element, the distance from token to token, and the bytes of an element.
     pub fn of(&self, e: &Elements) -> (u64, i64, u32) {
         let bytes = self.homes[e.var].elem_bytes;
         (self.first(e.var, e.first), e.stride * bytes as i64, bytes)
@@ -66,7 +66,7 @@ impl<'a> Tokens<'a> {
         let Some(homes) = self.homes.get(var) else { return Err("there is no such variable".into()) };
         let bytes = homes.block(tile).filter(|&b| b <= self.limit);
         let bytes = bytes.ok_or_else(|| format!("tile {tile} does not hold the variable"))?;
-        // The next block starts at a multiple of 8; until there, the words of the last elements go on.
+        // The block is padded to a multiple of 8, where the next block starts; whole words of its last elements fit.
         let size = bytes.checked_next_multiple_of(8).unwrap_or(u32::MAX);
         let segment = |run: HomeRun| {
             let token = self.first(var, run.start as u64);
