@@ -8,9 +8,9 @@ use crate::value::Value;
 use girder_ir::types::{ElemType, Scalar};
 use std::sync::Arc;
 
-/// Longer arrays are shown by their ends.
+/// An array with more elements than this is printed with the middle of its axes left out.
 const WHOLE: u64 = 1000;
-/// Elements that are then shown at each end of an axis.
+/// The number of elements that are then printed at each end of an axis.
 const EDGE: u64 = 3;
 
 impl Array {

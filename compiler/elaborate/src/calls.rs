@@ -15,7 +15,7 @@ use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
 use girder_typing::ModuleRef;
 use smol_str::{SmolStr, format_smolstr};
 
-/// Returns what a text calls a function: its path, without indices.
+/// Returns the path by which the text names a function, without indices.
 fn callee_name(tree: &ast::Module, callee: ExprId) -> Option<SmolStr> {
     match &tree.exprs[callee].kind {
         ExprKind::Name(name) => Some(name.clone()),
@@ -182,7 +182,7 @@ impl Elaborator<'_> {
             let origin = self.graph.origins.add(span, outer, name.clone());
             self.takes(size_of::<Origin>() as u64);
             self.emission.replace_origin(Some(origin));
-            // How the library divides its work is no concern of those who read names.
+            // A call of one library function by another adds nothing to the names of what it makes.
             let is_inner = span.in_library() && f.name.span.in_library();
             if !is_inner {
                 self.emission.enter_path(name);

@@ -318,7 +318,7 @@ impl Elaborator<'_> {
         if self.meets(&rows) {
             let mut first: Vec<CopyRow> = Vec::new();
             let all: Vec<View> = rows.iter().map(|r| r.dst.clone()).collect();
-            // Replicas send the same elements of theirs in many rows.
+            // Many rows send the same elements of a replica.
             let mut sent: FxHashMap<View, View> = FxHashMap::default();
             for r in &mut rows {
                 if !all.iter().any(|d| overlap(d, &r.src).is_some()) {

@@ -35,15 +35,16 @@ use operand::Operand;
 use pieces::Pieces;
 use std::rc::Rc;
 
-/// The bytes of a word, which no two vertices write parts of.
+/// The size of a word in bytes. No two vertices write parts of one word.
 const WORD: u64 = 4;
 /// Minimal number of elements of a vertex.
 const LEAST: u64 = 32;
-/// The largest number of elements of a piece. Iterations of longer loops are counted, so that they might end the run.
+/// The largest number of elements of a piece. Loops over more elements count their iterations, so the limit might end
+/// them.
 const MOST: u64 = girder_codelet::interpret::FREE_ITERATIONS;
-/// The bundles that a piece of fewer elements takes about.
+/// The approximate number of bundles of a piece with fewer than [`LEAST`] elements.
 const SLOW: u64 = 1024;
-/// The least pieces of which a piece consists for the use of a further processor.
+/// A piece on a further processor has at least this many times the least number of elements.
 const FAR: u64 = 4;
 
 /// Maximal number of axes of a step whose axes were cut.
@@ -383,7 +384,7 @@ impl Elaborator<'_> {
         let near = workers.min(self.machine.chip.tiles as u64 * per_tile);
         let processors = (total / (FAR * least * near)).max(1);
         let enough = (total / least).clamp(1, workers.min(near * processors));
-        // All workers have equally many.
+        // Every worker has equally many pieces.
         let mut left = enough * total.div_ceil(enough * MOST).max(1);
         let mut grid = Vec::with_capacity(shape.len());
         for &len in shape {

@@ -68,7 +68,7 @@ pub struct Elaborator<'a> {
     pub budget: Budget,
     /// Functions being called, outermost first; `None` for a closure.
     pub functions: Vec<Option<ItemId>>,
-    /// What the text calls the function that is called next, if it is written as a path.
+    /// The path by which the text names the function that is called next, if it is a path.
     pub called: Option<SmolStr>,
     /// Programs being elaborated, outermost first.
     pub programs: Vec<(ModuleRef, SmolStr)>,

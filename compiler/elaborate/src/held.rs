@@ -27,8 +27,8 @@ impl Elaborator<'_> {
         value
     }
 
-    /// Renames what is persistent and was made since there were `before`, as far as the names of a pattern, which are
-    /// the last that were bound, hold it.
+    /// Renames the persistent variables and remote buffers made after the first `before` ones, where the names of
+    /// `pattern` hold them. The names are the last that were bound.
     pub fn name_held(&mut self, pattern: &ast::Pattern, before: usize) {
         let made = &self.entities.persistent[before..];
         if made.is_empty() {

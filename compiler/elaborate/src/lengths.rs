@@ -1,15 +1,15 @@
 //! The static length of a range that starts at a number known only at run time: `t..t + 4`.
 //!
-//! The bounds are compared as polynomials over those of their operands that are no sums or products: equal terms
-//! cancel, and what remains must be static.
+//! The bounds are compared as polynomials. Their variables are the operands that are neither sums nor products. Equal
+//! terms cancel, and what remains must be static.
 //!
 //! Invariant: no operand that could have an effect is cancelled.
 
 use girder_syntax::ast::{Arg, BinaryOp, ExprId, ExprKind, Index, Module, UnaryOp};
 
-/// Most expressions of a bound that are looked at.
+/// The greatest number of expressions of a bound that are examined.
 const BUDGET: usize = 256;
-/// Most terms of a polynomial.
+/// The greatest number of terms of a polynomial.
 const TERMS: usize = 64;
 
 /// A sum of products: the factors of each product, in order, and its coefficient.

@@ -45,7 +45,7 @@ impl<'a> Elaborator<'a> {
         (place.count < self.machine.tiles()).then_some(TileRange { first: place.first, count: place.count })
     }
 
-    /// Returns the site of what has none in the text.
+    /// Returns the site of a variable or vertex for which the text gives none.
     pub fn site_here(&self) -> Site {
         Site { mapping: None, within: self.within_here() }
     }

@@ -1,4 +1,4 @@
-//! Calls of which the value is remembered.
+//! Remembers the values of static calls, so that an equal call is not evaluated again.
 //!
 //! Invariant: a call is remembered only if evaluating it changed no state of the graph and read none.
 
@@ -7,7 +7,7 @@ use crate::static_calls::{Callee, StaticCall};
 use crate::value::{Given, Place, Value};
 use girder_source::Result;
 
-/// The state on which the value of a function may depend, and that it may change, beside its arguments.
+/// The state, besides its arguments, that a function may read or change.
 #[derive(PartialEq, Eq)]
 pub struct State {
     emitted: Option<usize>,
@@ -18,13 +18,14 @@ pub struct State {
 impl Elaborator<'_> {
     /// Returns the call if all arguments are static.
     pub fn static_call(&self, callee: Callee<'_>, given: &[Given]) -> Option<StaticCall> {
-        // Places of one size at one position in their processors are alike, but for `tile` and `linear`.
+        // Only `tile` and `linear` tell apart places of one size at one position in their processors.
         let place = self.current_place();
         let like = Place { first: place.first % self.machine.chip.tiles, ..place };
         StaticCall::new(callee, like, given)
     }
 
-    /// Returns the value of a call, which is made unless it is remembered.
+    /// Returns the remembered value of a call. If there is none, makes the call, and remembers its value if it had no
+    /// effect.
     pub fn remembered(
         &mut self,
         key: Option<StaticCall>,
@@ -41,7 +42,7 @@ impl Elaborator<'_> {
         Ok(value)
     }
 
-    /// Returns the state that a function without effects leaves as it is.
+    /// Returns the state that only a function with effects changes.
     pub fn state(&self) -> State {
         let graph = &self.graph;
         let (vars, streams, sets) = (graph.vars.len(), graph.streams.len(), graph.sets.len());

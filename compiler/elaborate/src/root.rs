@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 impl Elaborator<'_> {
     /// Elaborates all items of the root module, and the declarations of what it imports, in order.
     pub fn root(&mut self) {
-        // Arguments of the command line are wrong before anything of the program is, and at once.
+        // Wrong arguments of the command line are reported alone, before the program is elaborated.
         if self.check_arguments().is_err() {
             return;
         }

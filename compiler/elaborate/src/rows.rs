@@ -237,7 +237,7 @@ impl Elaborator<'_> {
         }
         let mut vars = x.vars();
         vars.extend(index.start.view.vars());
-        // What the earlier read itself has selected comes after it: `a[k][k]`.
+        // `since` begins with the earlier read itself, which in `a[k][k]` writes what the later one reads.
         let since = &body.nodes[rows.position..];
         if since.iter().any(|node| writes(graph, &node.kind, &vars)) {
             return None;

@@ -12,7 +12,7 @@ use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 use std::time::Instant;
 
-/// The attributes of statements that say how the reverse program gets its values.
+/// The attributes of statements that choose how the reverse program gets its values.
 const KEEPING: [&str; 2] = ["recompute", "offload"];
 
 /// The way in which a statement ends.

@@ -87,7 +87,7 @@ pub struct StaticCalls {
     values: FxHashMap<StaticCall, Value>,
     /// The number of remembered calls of each function, and of all closures.
     counts: FxHashMap<Option<ItemId>, usize>,
-    /// How often a function read the state of the graph, or where its place is.
+    /// How often a function has read the state of the graph, or the position of its place.
     pub reads: u64,
 }
 

@@ -1,11 +1,11 @@
-//! `rebuilt`: a nest with other tensors, also in its functions.
+//! `rebuilt`: a copy of a nested value with other tensors, in its functions too.
 //!
 //! # Note: Functions
-//! A function of a nest, such as `apply` of a layer, captures the tensors of the nest, or nests and functions that do.
-//! Where it has captured one of them, or a view into one, that of the result has captured what replaces it, so it
-//! computes with the new tensors. So it does where it mentions a variable of its module. A view can be replaced if the
-//! new tensor is in one piece. What is no tensor, such as the slots that an optimiser keeps for a tensor, replaces
-//! whole tensors alone.
+//! A function of a nested value, such as `apply` of a layer, captures tensors of the value, or values and functions
+//! that contain them. In the result, the function captures what replaces them, so it computes with the new tensors. The
+//! same holds for a variable of its module that it mentions. A view into a replaced tensor becomes the same view into
+//! the new tensor, which must then be contiguous in one variable. A value that is no tensor, such as the slots that an
+//! optimiser keeps for a tensor, can replace whole tensors only.
 //!
 //! Invariant: a function that captures nothing that is replaced stays the same value.
 
@@ -20,16 +20,16 @@ use smol_str::SmolStr;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tensors of a nest, and what replaces each.
+/// The tensors of a nested value, and what replaces each.
 struct Replacements {
     whole: FxHashMap<View, Value>,
-    /// For each variable, the pieces that are replaced by pieces of tensors.
+    /// For each variable, the contiguous tensors in it that are replaced by tensors.
     pieces: FxHashMap<VarId, Vec<Piece>>,
-    /// What nests and functions become, by address; `None` where nothing is replaced.
+    /// The replacements of nested values and functions, by address; `None` where nothing is replaced.
     known: FxHashMap<usize, Option<Value>>,
 }
 
-/// A tensor in one piece, and what replaces it: another one, or `None` if that is not in one piece.
+/// A contiguous tensor and the contiguous tensor that replaces it; `None` if the replacement is not contiguous.
 struct Piece {
     elements: Range<i64>,
     by: Option<(VarId, i64, ElemType)>,
@@ -52,7 +52,8 @@ impl Replacements {
         found
     }
 
-    /// Returns what replaces a captured tensor: `Ok(None)` if nothing does, and an error if that is in several pieces.
+    /// Returns the replacement of a captured tensor, `Ok(None)` if there is none, or an error if it would not be
+    /// contiguous.
     fn of(&self, tensor: &Tensor) -> std::result::Result<Option<Value>, ()> {
         if let Some(value) = self.whole.get(&tensor.view) {
             return Ok(Some(value.clone()));
@@ -71,7 +72,7 @@ impl Replacements {
     }
 }
 
-/// Returns the elements of a tensor that are in order in one piece of a variable.
+/// Returns the variable and the elements of a tensor that is contiguous, in row-major order.
 fn in_one_piece(tensor: &Tensor) -> Option<(VarId, Range<i64>)> {
     let of = tensor.view.single()?;
     let mut step = 1;
@@ -92,8 +93,8 @@ fn hull(part: &ViewPart) -> Range<i64> {
 }
 
 impl Elaborator<'_> {
-    /// Evaluates `rebuilt(values, like: s)`: the nest `s` with its tensors, in the order of `leaves`, replaced by the
-    /// values of a list.
+    /// Evaluates `rebuilt(values, like: s)`: the nested value `s`, with its tensors, in the order of `leaves`, replaced
+    /// by the values of a list.
     pub(super) fn rebuilt(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [values, like] = self.required("rebuilt", ["values", "like"], given, span)?;
         let at = values.span;
@@ -109,7 +110,7 @@ impl Elaborator<'_> {
         self.replaced(&like.value, like.span, &mut values.into_iter(), &mut replacements)
     }
 
-    /// Returns a nested value with its tensors replaced by `values`, which are as many.
+    /// Returns a nested value with its tensors replaced by as many `values`.
     fn replaced(
         &mut self,
         value: &Value,
@@ -135,7 +136,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns what a value that a function captures becomes, or `None` if nothing in it is replaced.
+    /// Returns the replacement of a value that a function captures, or `None` if nothing in it is replaced.
     fn substituted(&mut self, value: &Value, span: Span, by: &mut Replacements) -> Result<Option<Value>> {
         let address = match value {
             Value::List(list) => Arc::as_ptr(list) as usize,
@@ -179,8 +180,8 @@ impl Elaborator<'_> {
         Ok(found)
     }
 
-    /// Returns the names of a function's module that it mentions and that have values in which something is replaced,
-    /// with what these become.
+    /// Returns the names of its module that a function mentions and whose values contain something replaced, with the
+    /// new values.
     fn shadowing(&mut self, closure: &Closure, span: Span, by: &mut Replacements) -> Result<Vec<(SmolStr, Value)>> {
         let names = self.closures.names.get(&(closure.module, closure.expr)).cloned();
         let mut found = vec![];
@@ -199,7 +200,7 @@ impl Elaborator<'_> {
         Ok(found)
     }
 
-    /// Returns what captured values become, or `None` if nothing in them is replaced.
+    /// Returns the replacements of captured values, or `None` if nothing in them is replaced.
     fn all_substituted<'v>(
         &mut self,
         values: impl ExactSizeIterator<Item = &'v Value> + Clone,

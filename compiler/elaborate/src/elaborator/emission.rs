@@ -139,7 +139,7 @@ impl Emission {
         std::mem::replace(&mut self.reverse, reverse)
     }
 
-    /// Returns the body at the end of a way from an open body.
+    /// Returns the body at the end of a path from an open body.
     pub fn body_at(&mut self, root: usize, path: &[Inside]) -> Option<&mut Body> {
         let Some((last, before)) = path.split_last() else { return self.bodies.get_mut(root) };
         let node = holder(self.body_at(root, before)?, last)?;
@@ -156,7 +156,7 @@ impl Emission {
         }
     }
 
-    /// Returns the step that holds the body at the end of a way.
+    /// Returns the step that holds the body at the end of a path.
     pub fn node_at(&mut self, root: usize, path: &[Inside]) -> Option<&mut NodeKind> {
         let (last, before) = path.split_last()?;
         holder(self.body_at(root, before)?, last).map(|n| &mut n.kind)

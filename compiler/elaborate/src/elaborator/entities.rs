@@ -22,7 +22,7 @@ pub enum Set {
 /// The identity of a program: the module, the name, and the arguments.
 pub type ProgramKey = (ModuleRef, SmolStr, String);
 
-/// What keeps its values from run to run.
+/// An entity that keeps its values from run to run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Persistent {
     /// A variable.
@@ -44,7 +44,7 @@ pub struct Entities {
     pub made_sets: FxHashMap<(ModuleRef, SmolStr), Set>,
     /// Programs with their arguments.
     pub made_programs: FxHashMap<ProgramKey, ProgramId>,
-    /// What keeps its values from run to run and was made since the item being evaluated began, in order.
+    /// The persistent variables and remote buffers made since the item being evaluated began, in order.
     pub persistent: Vec<Persistent>,
     /// Names of calls that draw random numbers.
     pub sites: UniqueNames,

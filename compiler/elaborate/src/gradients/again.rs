@@ -13,12 +13,13 @@ use girder_ir::view::View;
 use girder_source::{Failed, Result};
 use std::rc::Rc;
 
-/// The operations that make a value again, at most. A stash takes one step in the forward loop and one in the reverse.
+/// The greatest number of operations by which a value is made again. A stash takes one step in the forward loop and one
+/// in the reverse loop.
 const OPERATIONS: u32 = 3;
 
 impl Elaborator<'_> {
-    /// Makes a value of an iteration again, if that is as cheap as to keep it. Loop `k` is the innermost in which it
-    /// varies; `since` is when it is needed.
+    /// Makes a value of an iteration again, if that is as cheap as keeping it. Loop `k` is the innermost in which it
+    /// varies; `since` is the moment at which it is needed.
     pub(super) fn made_again(
         &mut self,
         w: &mut ReverseWalk,

@@ -153,8 +153,8 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns the moment after which a wanted tensor has its value: after the whole loop or branch in which it is written
-/// last. What that does with earlier values of the tensor is none of the gradient's.
+/// Returns the moment after which a wanted tensor has its value: the end of the loop or branch in which it is written
+/// last. The gradient does not cover what that loop or branch does with earlier values of the tensor.
 fn after_control(chain: &[Tape], written: Moment) -> Moment {
     let inside = |e: &&Rc<Entry>| {
         matches!(

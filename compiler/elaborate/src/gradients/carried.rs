@@ -18,7 +18,7 @@ use girder_source::{Diagnostic, Result, Span};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The elements on which a loss depends at some moment, by variable, each with the regions that are written before.
+/// The elements on which a loss depends at some moment, by variable, each with the regions that are written before it.
 #[derive(Clone, Default)]
 struct Slice<'l> {
     vars: FxHashMap<VarId, Vec<(View, Vec<View>)>>,
@@ -26,7 +26,7 @@ struct Slice<'l> {
 }
 
 impl Slice<'_> {
-    /// Adds the elements of a view that is read at a moment, but for wanted ones.
+    /// Adds the elements of a view that is read at a moment, without those of wanted tensors.
     fn read(&mut self, view: &View, at: Moment) {
         for part in &view.parts {
             let mut one = view.clone();
@@ -49,7 +49,7 @@ impl Slice<'_> {
         new
     }
 
-    /// Adds what another one holds; returns whether some of it is new.
+    /// Adds the elements of another slice; returns whether some are new.
     fn join(&mut self, other: Slice<'_>) -> bool {
         other.vars.into_values().flatten().fold(false, |new, (view, _)| self.insert(view) || new)
     }
@@ -104,7 +104,7 @@ fn inside(part: &View, first: &View, view: &View) -> bool {
 }
 
 impl Elaborator<'_> {
-    /// Notes what a loss reads that was there when the open bodies began.
+    /// Records what a loss reads that had its value before the open bodies began.
     pub(super) fn note_carried(&mut self, chain: &[Tape], loss: &View, leaves: &[Leaf], active: &Active, taken: Span) {
         if chain.len() < 2 {
             return;

@@ -1,4 +1,4 @@
-//! What a `grad` in an open loop relies on, and what is therefore checked when the loop closes.
+//! Checks that are due when a loop around a `grad` closes.
 //!
 //! Invariant: a check is dropped with the last open body that it is about.
 
@@ -17,7 +17,7 @@ pub struct LateCheck {
     pub since: Moment,
     /// The number of the open body in which the value was made.
     pub root: usize,
-    /// The number of those open bodies that were around the `grad`, and still are.
+    /// The number of open bodies around the `grad` that are still open.
     pub chain: usize,
     /// The operation that is differentiated.
     pub needed: Span,

@@ -110,8 +110,8 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Reverses bodies that do not depend on one another. Their reverse does not either if no adjoint is that of a
-    /// variable outside them that two of them touch; otherwise they are reversed one after the other.
+    /// Reverses bodies that do not depend on one another. Their reverse bodies are independent too if no two of the
+    /// bodies touch one variable outside them; otherwise they are reversed one after the other.
     pub(super) fn reverse_par(&mut self, w: &mut ReverseWalk, e: &Entry, arms: &[Rc<Tape>]) -> Result<()> {
         let reached = arms.iter().filter(|tape| self.writes_reached(w, std::slice::from_ref(*tape))).count();
         let mut touched: Vec<VarId> =

@@ -33,7 +33,7 @@ pub struct Formula {
     pub arms: Vec<Arm>,
     /// The results.
     pub outputs: Vec<Id>,
-    /// After [`Formula::compact`], the numbers that its operands had before.
+    /// The original numbers of the operands that [`Formula::compact`] has kept.
     pub kept: Vec<usize>,
 }
 

@@ -35,7 +35,7 @@ pub struct Write {
 #[derive(Debug, Default)]
 pub struct Recorder {
     on: bool,
-    /// How many reasons there are not to record.
+    /// The number of open calls of `untaped`; nothing is recorded while it is not 0.
     pub paused: u32,
     clock: Moment,
     writes: FxHashMap<VarId, Vec<Write>>,
@@ -48,8 +48,8 @@ pub struct Recorder {
     pub late: Vec<LateCheck>,
     /// What gradients in loops read that the loops may carry.
     pub carried: Vec<Carried>,
-    /// The moments of steps that are computed again, and of reverse programs. What they overwrite is kept where it is
-    /// needed, since no text can keep it.
+    /// The moments of steps that are computed again, and of reverse programs. A value that they overwrite is copied
+    /// where it is needed, because the user cannot keep it in the text.
     pub again: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
@@ -63,7 +63,7 @@ impl Recorder {
         Recorder { on, clock: 1, ..Recorder::default() }
     }
 
-    /// Drops the checks that were due when a body closed, of which `depth` are left.
+    /// Drops the checks that were due when a body closed. `depth` bodies are still open.
     pub fn leave_body(&mut self, depth: usize) {
         self.late.retain_mut(|c| {
             c.chain = c.chain.min(depth);
@@ -190,7 +190,7 @@ impl Recorder {
         self.overwritten_but(view, during, &|_| false)
     }
 
-    /// The same but for writes at some moments.
+    /// Works like [`Recorder::overwritten`], without the writes at some moments.
     pub fn overwritten_but(
         &self,
         view: &View,

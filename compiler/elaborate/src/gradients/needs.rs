@@ -159,7 +159,7 @@ impl Elaborator<'_> {
         self.kept_again(w, t, e, since)
     }
 
-    /// Returns a copy, made in time, of a value that later steps overwrite.
+    /// Returns a copy of a value that later steps overwrite; the copy is made before they do.
     fn kept_again(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
         let version = self.recorder.written_last(&t.view, since);
         let (mut path, mut at) = (vec![], since);
@@ -193,8 +193,8 @@ impl Elaborator<'_> {
         Ok(kept)
     }
 
-    /// Gives up the contents of a temporary of an arm before the step that holds the arm: in the reverse program it is
-    /// read only if the arm ran.
+    /// Ends the value of a temporary of an arm before the step that holds the arm: the reverse program reads it only if
+    /// the arm ran.
     fn give_up_before(&mut self, w: &mut ReverseWalk, view: &View, e: &Entry) -> Result<()> {
         let Some(k) = w.path.iter().position(|p| !p.is_loop) else { return Ok(()) };
         for var in view.vars() {

@@ -1,5 +1,5 @@
-//! Views turned round: the elements of a variable that a view names, as regions in canonical order, and the way from a
-//! tensor of the view's shape to the elements of each region.
+//! Inverses of views: for each part of a view, the elements of the variable as a region in canonical order, and the
+//! view that takes a tensor of the view's shape to the elements of the region.
 //!
 //! Invariant: regions of the same elements are equal views.
 
@@ -23,12 +23,12 @@ pub struct Onto {
 /// A box of a part's indices: for each digit the first index, the distance between indices, and their number.
 type Bounds = Vec<(u64, u64, u64)>;
 
-/// The greatest number of regions into which a part is cut whose indices share elements.
+/// The greatest number of regions into which one part is cut.
 const MOST: u64 = 512;
 
-/// Returns the regions of a view's parts. A part whose indices share elements, other than by repeating whole axes, is
-/// cut into boxes that share none; `None` if they were too many. Windows that overlap are in one box if they are far
-/// enough from one another.
+/// Returns the regions of a view's parts. If the indices of a part share elements, other than by repeating whole axes,
+/// the part is cut into boxes that share none; the result is `None` if there would be too many. Overlapping windows
+/// that are far enough apart belong to one box.
 pub fn regions(view: &View) -> Option<Vec<Onto>> {
     let mut all = vec![];
     for part in &view.parts {
@@ -44,7 +44,7 @@ pub fn regions(view: &View) -> Option<Vec<Onto>> {
     Some(all)
 }
 
-/// Returns a box of the indices of a part of which every `cut[k]`-th of digit `k` belongs to one box.
+/// Returns box `number` of the indices of a part. It has every `cut[k]`-th index of digit `k`.
 fn boxed(part: &ViewPart, cut: &[u64], mut number: u64) -> Bounds {
     let bounds = part.len.iter().zip(cut).map(|(&n, &step)| {
         let first = number % step;
@@ -54,11 +54,11 @@ fn boxed(part: &ViewPart, cut: &[u64], mut number: u64) -> Bounds {
     bounds.collect()
 }
 
-/// Returns for each digit of a part the distance of indices that may be in one box, so that the indices of a box share
-/// no elements: of all choices the one with the fewest boxes.
+/// Returns, for each digit of a part, the distance between the indices of one box, so that no two of them share an
+/// element. Of all choices, this is the one with the fewest boxes.
 fn separating(part: &ViewPart) -> Option<Vec<u64>> {
     let long: Vec<usize> = (0..part.len.len()).filter(|&k| part.len[k] > 1 && part.stride[k] != 0).collect();
-    // The elements between the first and the last that digits nearer than a distance reach.
+    // The number of elements that the digits with strides of at most `within` span.
     let reach = |of: usize, within: i64| -> u64 {
         let near = long.iter().filter(|&&k| k != of && part.stride[k].abs() <= within);
         near.map(|&k| (part.len[k] as u64 - 1) * part.stride[k].unsigned_abs()).sum::<u64>() + 1

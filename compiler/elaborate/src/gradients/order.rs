@@ -1,4 +1,4 @@
-//! The order of steps: the moments at which they were emitted, and the way from a body to one inside it.
+//! The order of steps: the moments at which they were emitted, and the paths from a body to the bodies inside it.
 //!
 //! Invariant: a step of a body has a later moment than the steps before it.
 
@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// A point in the order of elaboration.
 pub type Moment = u32;
 
-/// A step from a body to one inside it.
+/// An element of a path from a body to one inside it: the step that holds the next body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inside {
     /// The moments of the step that holds the body.

@@ -234,7 +234,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns the tape of the body at the end of a way.
+/// Returns the tape of the body at the end of a path.
 fn tape_at<'t>(tape: &'t mut Tape, path: &[Inside]) -> Option<&'t mut Tape> {
     let Some((first, rest)) = path.split_first() else { return Some(tape) };
     let entry = tape.iter_mut().find(|e| e.during == first.during)?;

@@ -27,14 +27,14 @@ pub(super) struct Accesses {
     pub(super) writes: FxHashSet<VarId>,
 }
 
-/// The older variables that a part changes for what comes after it.
+/// The older variables that a part changes for the steps after it.
 #[derive(Default)]
 struct Advances {
-    /// Those that it changes before it reads them, and through which no gradient passes, such as the state of a random
-    /// generator: their new values are kept.
+    /// The variables that it changes before it reads them and through which no gradient passes, such as the state of a
+    /// random generator. Their new values are kept.
     first: FxHashSet<VarId>,
-    /// Those that it changes after it reads them, and whose new values no adjoint reaches, such as counters and running
-    /// statistics: their old values are kept, if they are read at all.
+    /// The variables that it changes after it reads them and whose new values no adjoint reaches, such as counters and
+    /// running statistics. Their old values are kept if they are read at all.
     last: FxHashSet<VarId>,
 }
 
@@ -197,7 +197,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Takes out the steps that change older variables for what comes after the part, which are not to happen twice.
+    /// Removes the steps that change older variables for the steps after the part; these changes must not happen twice.
     fn take_advances(&self, w: &ReverseWalk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Advances {
         let sides = |node: &Node| {
             let mut a = Accesses::default();

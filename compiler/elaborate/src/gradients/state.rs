@@ -30,7 +30,7 @@ pub struct Leaf {
 pub struct LoopContext {
     /// The moments of the forward loop.
     pub during: Range<Moment>,
-    /// The way from the root to its body.
+    /// The path from the root to its body.
     pub path: Vec<Inside>,
     /// What an iteration does.
     pub body: Rc<Tape>,
@@ -73,7 +73,7 @@ pub struct ReverseWalk {
     pub chain: usize,
     /// The open body whose tape is walked.
     pub root: usize,
-    /// The way from there to the body of the current entry.
+    /// The path from there to the body of the current entry.
     pub path: Vec<Inside>,
     /// The reversed loops around.
     pub loops: Vec<LoopContext>,
@@ -91,13 +91,13 @@ impl ReverseWalk {
         ReverseWalk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, kept: vec![] }
     }
 
-    /// Returns whether a write at a moment happens only if the current entry does not.
+    /// Returns whether a write at a moment happens only if the current entry does not run.
     pub fn is_apart(&self, at: Moment) -> bool {
         self.path.iter().flat_map(|p| p.apart.iter()).any(|during| during.contains(&at))
     }
 
-    /// Returns where an iteration of a loop keeps a value of a version that an entry needs: the body of the entry, or
-    /// that before the outermost branch around it since which the value has not changed, so that all arms share it.
+    /// Returns where an iteration of a loop keeps a value that an entry needs: in the body of the entry, or before the
+    /// outermost branch around it in which the value does not change, so that all arms share it.
     pub fn keeping_place(&self, k: usize, version: Moment, at: Moment) -> (Vec<Inside>, Moment) {
         let mut path = self.loops[k].path.clone();
         for inside in self.path[path.len()..].iter().take_while(|p| !p.is_loop) {

@@ -1,7 +1,7 @@
-//! Wanted tensors that a branch or a loop wrote last.
+//! Wanted tensors that were last written inside a branch or a loop.
 //!
-//! The gradient is that by the contents at the `grad`. If the steps inside a branch or a loop read these contents after
-//! the write, or if only some arms write, then what read them depends on the run, and the gradient is refused.
+//! The gradient is taken with respect to the contents at the `grad`. If steps of the branch or loop read these contents
+//! after the write, or if only some arms write, the gradient depends on the path of the run, and is refused.
 //!
 //! Invariant: outside branches and loops the walk reads a gradient out where its tensor was written last.
 
