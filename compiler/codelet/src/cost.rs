@@ -60,7 +60,7 @@ pub struct Cost {
     /// Upper bounds of the counters, where the text determines them.
     bounds: Vec<Option<Quantity>>,
     wants: Vec<Want>,
-    /// Bundles that hardware loops over local arrays issue again: they are code once.
+    /// Bundles that hardware loops over local arrays issue again. They take time each time, but code only once.
     repeated: u64,
     is_multi: bool,
     period: u32,

@@ -30,8 +30,8 @@ pub struct Facts {
     pub cover: SecondaryMap<FieldId, Cover>,
     /// For a `multi` codelet: an element of a field that every worker writes if it ends, whatever its number.
     pub shared: SecondaryMap<FieldId, Option<SmallVec<[i64; 3]>>>,
-    /// For a `multi` codelet: `out` fields all of whose elements the workers write in full, each worker its share of a
-    /// loop. What else is written is not certain.
+    /// For a `multi` codelet: the `out` fields that the workers together write in full, each worker its share of a
+    /// loop.
     pub parted: EntitySet<FieldId>,
     /// The weights with which loops count iterations.
     pub weights: Weights,

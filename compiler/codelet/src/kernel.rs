@@ -75,7 +75,7 @@ pub struct KernelTarget {
     pub vector_kernels: bool,
     /// Nodes of code up to which an inner loop is unrolled in a vector kernel.
     pub unrolled_nodes: u64,
-    /// The number of iterations of whose groups a vector kernel for a nest of short loops is made, if there are any.
+    /// The size of the groups of iterations in which vector kernels run nests of short loops; `None` if there are none.
     pub nest_group: Option<u64>,
 }
 

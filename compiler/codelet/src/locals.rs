@@ -1,7 +1,7 @@
 //! How often the locals of a codelet are read and set.
 //!
-//! Invariant: a count of a block and one of the whole codelet walk equal trees equally, so that a local whose counts
-//! agree is used nowhere else. The recursion is as deep as statements and expressions nest (see
+//! Invariant: a block and the whole codelet are walked in the same way, so a local with equal counts in both is used in
+//! the block only. The recursion is as deep as statements and expressions nest (see
 //! [`depth`](crate::kernel::depth)).
 
 use cranelift_entity::SecondaryMap;

@@ -31,8 +31,8 @@ pub struct LoopNest<'s> {
     pub body: &'s StmtBlock,
 }
 
-/// Returns the loops in the body of a loop with a known trip count, if the iterations of all of them are whole groups
-/// of `group` iterations, each with whole rounds of the inner loops.
+/// Returns the nest of loops in the body of a loop with a known trip count. Returns `None` unless the number of all its
+/// iterations is a multiple of `group`, and `group` a multiple of the iterations of the inner loops.
 pub fn loop_nest<'s>(
     folded: &Folded,
     (outer, body, label): (u64, &'s StmtBlock, Label),

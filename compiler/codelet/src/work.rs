@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 
 /// Operations of a loop whose trip count is not known.
 pub const UNKNOWN: u64 = 1 << 40;
-/// A loop of fewer operations than this ends before a user notices, after about 10 ms.
+/// A loop of fewer operations than this takes less than about 10 ms, so it need not poll.
 pub const SHORT: u64 = 1 << 23;
 
 /// Estimates the operations of a block; saturates.

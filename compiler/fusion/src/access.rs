@@ -175,7 +175,7 @@ impl<'c> Finder<'c> {
         }
     }
 
-    /// Notes that expressions without a place before them load nothing of the field.
+    /// Records whether expressions before which no statement can be inserted load the field.
     fn other_exprs(&mut self, all: &[ExprId]) {
         let mut loads = vec![];
         all.iter().for_each(|&e| loads_of(self.codelet, self.field, e, &mut loads));

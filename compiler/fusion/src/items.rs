@@ -13,8 +13,8 @@ use girder_ir::ids::{ItemId, SpecId};
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
-/// Drops codelets and items without use, and renumbers the others in the order in which reading makes them. The item of
-/// a codelet is the one of its name.
+/// Drops unused codelets and items, and renumbers the others in the order in which reading makes them. A codelet's item
+/// has the codelet's name.
 pub fn settle(graph: &mut Graph) {
     let mut order: Vec<SpecId> = Vec::new();
     let mut renamed: SecondaryMap<SpecId, Option<SpecId>> = SecondaryMap::new();

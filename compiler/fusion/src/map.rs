@@ -19,8 +19,8 @@ const MOST_RUNS: usize = 1 << 10;
 /// Maximal number of parts of a map that wait for others.
 const MOST_PARTS: usize = 8;
 
-/// A graph with the byte at which each variable begins. The variables need not be in any real memory: what counts is
-/// which of them share bytes.
+/// A graph with the first byte of each variable. The bytes may be in no real memory; they state which variables
+/// overlap.
 #[derive(Clone, Copy)]
 pub struct AddressedGraph<'g, 'o> {
     /// The graph.

@@ -28,7 +28,7 @@ pub struct AroundAccess {
     pub field: FieldId,
     /// The slot of the field's elements.
     pub slot: usize,
-    /// Whether the field stays.
+    /// Whether the access and its field stay in the codelet.
     pub keeps: bool,
 }
 

@@ -49,7 +49,8 @@ pub enum ProductStart {
     Old,
     /// A number, by its bits.
     Number(u64),
-    /// +0; the sum of the first block is added to the element of `c`, as those of the others are.
+    /// +0. The sum of the first block of terms is then added to the element of `c` too, like the sums of the other
+    /// blocks.
     Added,
 }
 

@@ -24,8 +24,8 @@ use smallvec::{SmallVec, smallvec};
 
 type Motions = SecondaryMap<FieldId, Option<Motion>>;
 
-/// Bounds of the number of elements up to which windows are joined, counted in the largest field that a vertex writes:
-/// rows of the first length are long, and several fields of the second fit into a core's cache.
+/// Bounds of the number of elements up to which windows are joined, counted in the largest field that a vertex writes.
+/// At the lower bound rows are long; at the upper bound several fields still fit into a core's cache.
 const ELEMENTS: (u64, u64) = (4096, 8192);
 /// Minimal number of vertices for threads and cache blocks to share, if there are enough elements.
 const VERTICES: u64 = 32;

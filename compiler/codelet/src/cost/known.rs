@@ -1,4 +1,4 @@
-//! Counts that no data decide: they follow from the sizes of a vertex, its constants and the worker.
+//! Execution counts that do not depend on data: they follow from the sizes of a vertex, its constants and the worker.
 //!
 //! Bounds such as those of a window at the edge of an image have no closed form, but one vertex that runs over zeros
 //! passes its points as often as every vertex with the same sizes and constants.
@@ -13,7 +13,7 @@ use girder_ir::codelet::{Codelet, ExprKind, Matrix, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_source::Session;
 
-/// The greatest number of statements, and elements of reductions, that one vertex may execute to be counted.
+/// The greatest number of statements, and elements of reductions, that one vertex may execute while it is counted.
 const MOST: u64 = 500_000;
 
 /// The constants that decide how often the statements of a codelet run.
@@ -21,7 +21,7 @@ const MOST: u64 = 500_000;
 pub struct Deciding(Vec<FieldId>);
 
 impl Deciding {
-    /// Returns what decides about the statements of a codelet, unless data do.
+    /// Returns the constants that decide how often the statements of a codelet run, or `None` if data decide too.
     pub fn of(codelet: &Codelet) -> Option<Deciding> {
         let mut sources = Sources { codelet, locals: SecondaryMap::new(), changed: true, control: Source::default() };
         while std::mem::take(&mut sources.changed) {
@@ -37,9 +37,9 @@ impl Deciding {
     }
 }
 
-/// Returns how often a vertex passes the points of a codelet about whose statements no data decide: for worker 0, 1, …
-/// of a `multi` codelet one after another. None if more than `allowed` statements run, which is reduced by those that
-/// do, or if a check fails.
+/// Returns how often a vertex passes the points of a codelet whose counts do not depend on data; for a `multi` codelet,
+/// the counts of worker 0, 1, … one after another. Reduces `allowed` by the number of executed statements. Returns
+/// `None` if it does not suffice, or if a check fails.
 pub fn known_counts(
     codelet: &Codelet,
     points: &Points,
@@ -68,7 +68,7 @@ impl VertexMemory for Zeros {
     fn store(&mut self, _: FieldId, _: u64, _: u64) {}
 }
 
-/// What a value may depend on.
+/// The inputs on which a value may depend.
 #[derive(Clone, Default)]
 struct Source {
     /// Elements of fields.
@@ -77,7 +77,7 @@ struct Source {
 }
 
 impl Source {
-    /// Adds what another value depends on; returns whether that is new.
+    /// Adds the inputs of another value; returns whether some are new.
     fn add(&mut self, other: &Source) -> bool {
         let mut new = other.data && !self.data;
         self.data |= other.data;
@@ -86,8 +86,8 @@ impl Source {
     }
 }
 
-/// What locals depend on, and the conditions and bounds together. A local's value also depends on the conditions around
-/// its assignment, which are among the latter.
+/// The inputs of each local, and of all conditions and bounds together. A local also depends on the conditions around
+/// its assignments, which are in `control`.
 struct Sources<'c> {
     codelet: &'c Codelet,
     locals: SecondaryMap<LocalId, Source>,

@@ -21,7 +21,7 @@ pub(crate) struct Axis {
 pub(crate) struct Region {
     pub field: FieldId,
     pub axes: SmallVec<[Axis; 3]>,
-    /// The workers of a tile write it together, not each of them all of it.
+    /// Whether the workers of a tile write it together, instead of each of them all of it.
     pub together: bool,
 }
 
@@ -120,7 +120,7 @@ impl Region {
         Some(self)
     }
 
-    /// Returns the part from some step of the outermost digit of an axis on, of so many steps.
+    /// Returns the `count` steps of an axis's outermost digit that begin with step `from`.
     fn part(&self, axis: usize, from: i64, count: i64) -> Option<Region> {
         let mut part = self.clone();
         let axis = part.axes.get_mut(axis)?;
@@ -201,7 +201,7 @@ pub(crate) fn align(list: &mut Vec<Region>) {
                 pieces.push(region);
                 continue;
             };
-            // A part of one element ends all of them: a worker may have no more than that.
+            // The first element is always a piece of its own, because a worker may have no more than that.
             let ends = counts.iter().filter(|&&(s, n)| s == stride && n <= count).map(|c| c.1);
             let mut from = 0;
             for end in std::iter::once(1).chain(ends) {

@@ -12,11 +12,11 @@ use crate::sizes::Sizes;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::FieldId;
 
-/// Iterations of all workers that are walked one by one, if a walk of each loop does not decide: a `while`, or an
-/// element that a condition gives to a worker.
+/// The number of iterations of all workers that may be walked one by one. This is done if walking each loop once does
+/// not decide, as for a `while`, or for an element that a condition assigns to one worker.
 const SINGLE: u32 = 1 << 11;
 
-/// Returns the fields that so many workers certainly write in full.
+/// Returns those of the fields `open` that the workers certainly write in full together.
 pub(super) fn covered(codelet: &Codelet, sizes: &Sizes, workers: u32, mut open: Vec<FieldId>) -> Vec<FieldId> {
     let mut covered = vec![];
     for single in [0, SINGLE / workers] {

@@ -36,7 +36,8 @@ pub(crate) struct Worker {
     pub number: u32,
     /// The number of workers.
     pub of: u32,
-    /// Iterations of loops that may be walked one by one. Further ones are walked once for all.
+    /// The number of loop iterations that may be walked one by one. All further iterations of a loop are covered by one
+    /// walk.
     pub single: u32,
 }
 

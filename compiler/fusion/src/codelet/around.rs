@@ -29,7 +29,8 @@ pub fn codelet_around(
     let mut code = std::mem::take(&mut fuser.codelet.body);
     match access.load {
         Some(load) => {
-            // The notes of elementary functions have loads of their own.
+            // All loads of the field are replaced: those recorded for elementary functions are expressions of their
+            // own.
             let is_load = |e: &Expr| matches!(e.kind, ExprKind::Load { field, .. } if field == access.field);
             let loads: Vec<ExprId> = base.exprs.iter().filter(|(_, e)| is_load(e)).map(|(id, _)| id).collect();
             fuser.run(signature, graph, chain);
@@ -120,12 +121,12 @@ fn contains(exprs: &PrimaryMap<ExprId, Expr>, e: ExprId, other: ExprId) -> bool 
     e == other || exprs[e].kind.operands().iter().any(|&x| contains(exprs, x, other))
 }
 
-/// Inserts the body of a codelet under construction behind the store of a value, which stays if it is kept.
+/// Inserts the body of a codelet under construction after the store of a value. The store stays only with `keeps`.
 fn insert_behind(block: &mut StmtBlock, access: &ElementAccess, local: LocalId, fuser: &mut Fuser, keeps: bool) {
     for n in 0..block.len() {
         block[n].blocks_mut().for_each(|inner| insert_behind(inner, access, local, fuser, keeps));
         let Stmt::Store { field, value, .. } = &mut block[n] else { continue };
-        // Behind it are stores of new fields, one of which may have its number.
+        // The inserted statements store new fields, one of which may have the same number.
         if *field != access.field || fuser.body.is_empty() {
             continue;
         }

@@ -42,9 +42,9 @@ pub struct Call {
 pub struct Calls {
     /// By the position of the first statement.
     pub starts: BTreeMap<Position, Call>,
-    /// Locals that are arguments: they have to be such that typing does not copy them.
+    /// Locals that are arguments. Typing must not copy them.
     pub fixed: BTreeSet<LocalId>,
-    /// Locals whose copies are arguments: they have to be such that typing copies them.
+    /// Locals whose copies are arguments. Typing must copy them.
     pub copied: BTreeSet<LocalId>,
 }
 

@@ -20,7 +20,7 @@ pub struct Names {
     taken: BTreeSet<SmolStr>,
     /// Names of fields and sizes, which hide others.
     bound: BTreeSet<SmolStr>,
-    /// The first number to try behind each wish: smaller ones are taken.
+    /// The next number to try after each wanted name; smaller ones are taken.
     next: BTreeMap<SmolStr, u32>,
 }
 
@@ -39,7 +39,7 @@ impl Names {
         self.bound.contains(name)
     }
 
-    /// Returns an unused name: the one that is wished, or that with a number.
+    /// Returns an unused name: the wanted one, or that name with a number.
     pub fn unused(&mut self, wish: &str) -> SmolStr {
         let number = self.next.entry(wish.into()).or_default();
         let name = loop {

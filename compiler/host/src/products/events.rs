@@ -1,5 +1,5 @@
-//! What a vertex does, as the products that it runs one after another: found by evaluating its codelet for given sizes,
-//! constants and workers, whatever loops and conditions lead to them.
+//! The fills and products that a vertex runs, found by evaluating its codelet for given sizes, constants and workers,
+//! whatever loops and conditions lead to them.
 //!
 //! Invariant: a codelet that has [`Events`] for a vertex cannot fail there and does nothing else.
 
@@ -80,7 +80,8 @@ impl Place {
 }
 
 impl Fill {
-    /// Returns whether the box has all indices of another one, or `None` if it has some of them only.
+    /// Returns `Some(true)` if the box contains all indices of another box, `Some(false)` if it contains none, or
+    /// `None` if it contains some of them.
     fn has(&self, extents: &[Range<i64>]) -> Option<bool> {
         let both = || self.extents.iter().zip(extents);
         if both().all(|(own, other)| own.start <= other.start && other.end <= own.end) {
@@ -91,8 +92,8 @@ impl Fill {
 }
 
 impl Events {
-    /// Returns the fill that sets all elements of the result of a product before it, if there is one; `Err` if it sets
-    /// some of them only.
+    /// Returns the last fill that sets all elements of a product's result, if there is one. Returns `Err` if a fill
+    /// sets some of them only.
     pub fn fill_of(&self, product: &ProductEvent) -> Result<Option<&Fill>, ()> {
         let extents = product.c.extents(&product.rows, product.cols).ok_or(())?;
         let mut found = None;

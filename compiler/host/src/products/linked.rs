@@ -108,7 +108,7 @@ impl LinkedProduct {
     }
 }
 
-/// Returns the first bytes of some elements from a byte on, as a range.
+/// Returns the hull of the first bytes of `count` elements at a distance of `step` bytes.
 fn reach(at: i64, step: i64, count: u64) -> Range<i64> {
     let last = at.saturating_add(step.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1)));
     at.min(last)..at.max(last).saturating_add(1)

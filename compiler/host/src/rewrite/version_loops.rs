@@ -82,7 +82,7 @@ impl<'a> EarlyExit<'a> {
     }
 }
 
-/// A statement of the condition on all iterations.
+/// A statement or test of the condition that is evaluated for all iterations.
 enum Condition {
     Set(LocalId, ExprId),
     Usual(ExprId),

@@ -49,7 +49,7 @@ impl Relation {
         Some(Relation::new(self.factor, form))
     }
 
-    /// Returns the relation of a quotient by `divisor`, of which `rest` more than its dividend is bounded.
+    /// Returns the relation of a quotient by `divisor`, given the relation of its dividend plus `rest`.
     fn divided(&self, divisor: i64, rest: i64) -> Option<Relation> {
         let form = self.form.add_scaled(&Affine::constant(rest), self.factor)?;
         Some(Relation::new(self.factor.checked_mul(divisor)?, form))
@@ -95,14 +95,14 @@ impl FactsWalk<'_> {
         } else if let Some((x, divisor)) = self.quotient(e, state)
             && least >= 1
         {
-            // A quotient that is positive is rounded down.
+            // Division rounds down, because the quotient is positive.
             let least = least.saturating_mul(divisor.into());
             found.extend(self.upper(x, least, state, depth).iter().filter_map(|r| r.divided(divisor, 0)));
         } else if let Some([a, b]) = self.computed(BinaryOp::Min, e) {
             found.extend(self.upper(a, least, state, depth));
             found.extend(self.upper(b, least, state, depth));
         } else if let Some([a, b]) = self.computed(BinaryOp::Max, e) {
-            // What is below the least value is not the greater one.
+            // An operand below the least value of the maximum is not the greater one.
             for (low, other) in [(a, b), (b, a)] {
                 if self.eval(low, state).range.hi < least {
                     found.extend(self.upper(other, least, state, depth));
@@ -112,8 +112,8 @@ impl FactsWalk<'_> {
         found
     }
 
-    /// Returns the operands of an expression with this operator. A local stands for its value if one statement sets it,
-    /// and nothing has changed what that value is made of since.
+    /// Returns the operands of an expression with this operator. A local stands for its value if one statement sets it
+    /// and nothing has changed the operands of that value since.
     fn computed(&self, wanted: BinaryOp, mut e: ExprId) -> Option<[ExprId; 2]> {
         loop {
             match self.codelet.exprs[e].kind {
@@ -161,8 +161,8 @@ impl FactsWalk<'_> {
         (divisor > 0 && self.codelet.exprs[e].ty == ElemType::I64).then_some((a, divisor))
     }
 
-    /// Returns whether a form is certainly at most `limit` in the loops around: by the intervals of its symbols, or
-    /// with a bound of one of the loops, which is a form that is not positive, subtracted some times.
+    /// Returns whether a form is certainly at most `limit` in the enclosing loops: either by the intervals of its
+    /// symbols, or after a multiple of a loop's bound, which is never positive, has been subtracted.
     pub(super) fn is_at_most(&self, form: &Affine, limit: i128) -> bool {
         let fits = |form: &Affine| self.greatest(form).is_some_and(|greatest| greatest <= limit);
         fits(form)
