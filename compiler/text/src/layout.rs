@@ -36,7 +36,7 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
     p.make.item(ItemKind::Layout { options: vec![], table: table(rows) });
 }
 
-/// `3`, `0..4`, `0..8 by 2`
+/// Prints tiles as `3`, `0..4` or `0..8 by 2`.
 fn strided(p: &mut Printer<'_>, tiles: &StridedTiles) -> ExprId {
     let (first, end) = (tiles.first as u64, tiles.last() as u64 + 1);
     match (tiles.count, tiles.step) {

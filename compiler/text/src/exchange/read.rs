@@ -1,4 +1,4 @@
-//! Items to tables.
+//! Reads the items `exchange NAME { … }` to tables.
 //!
 //! Invariant: a row of the wrong form is an error at its span; all rows of all items are read.
 
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
                                 let read = self.at(&columns.names, &entry, row).map(RowFamily::one);
                                 let failed = read.is_err();
                                 self.keep(columns.list.span(k), read, &mut rows, &mut spans)?;
-                                // What is wrong with the row is wrong at all entries.
+                                // An error of the row is the same at all entries, so it is reported once.
                                 if failed {
                                     break;
                                 }

@@ -1,4 +1,4 @@
-//! Tables to items.
+//! Prints tables as items `exchange NAME { … }`.
 //!
 //! Invariant: optional values with their defaults are left out, so that equal tables have equal text. The numbers of a
 //! row are written in the order of [`Row::numbers`].

@@ -57,7 +57,8 @@ impl Printer<'_> {
         CopyItem::Copy { dst, src, family, span: Span::NONE }
     }
 
-    /// `at_replica(1 + i, y) <- at_replica(i, x) for i in 0..3`: the outermost loop goes over the pairs.
+    /// Prints `at_replica(1 + i, y) <- at_replica(i, x) for i in 0..3`. The outermost loop goes over the pairs of
+    /// replicas.
     fn copy_between(&mut self, f: &CopyFamily, pairs: &[ReplicaPair]) -> CopyItem {
         let ty = self.copied_type(f);
         let mut domain = Domain(std::iter::once(pairs.len() as u32).chain(f.domain.0.iter().copied()).collect());

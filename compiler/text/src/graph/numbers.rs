@@ -12,7 +12,7 @@ use girder_syntax::ast::{BinaryOp, ExprId, UnaryOp};
 use girder_syntax::make::{arg, named};
 use smol_str::SmolStr;
 
-/// Initial values of more elements are printed as base64.
+/// An initial value of more elements than this is printed as base64.
 const LIST: u64 = 16;
 
 impl Printer<'_> {
@@ -101,7 +101,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `[[1.0, 2.0], [3.0, 4.0]]`
+    /// Prints elements as `[[1.0, 2.0], [3.0, 4.0]]`, or returns `None` if one of them has no literal.
     fn nested(&mut self, ty: ElemType, shape: &[u64], data: &[u8]) -> Option<ExprId> {
         let Some((&n, rest)) = shape.split_first() else {
             let value = Scalar::from_le_bytes(ty, data);
@@ -114,7 +114,7 @@ impl Printer<'_> {
         Some(self.make.list(rows))
     }
 
-    /// `bytes(f32, [3], "…")`
+    /// Prints elements as `bytes(f32, [3], "…")`.
     fn bytes(&mut self, ty: ElemType, shape: &[u64], data: &[u8]) -> ExprId {
         let ty = self.make.name(ty.name());
         let shape = self.uints(shape);
@@ -122,7 +122,7 @@ impl Printer<'_> {
         self.make.call_name("bytes", vec![arg(ty), arg(shape), arg(text)])
     }
 
-    /// `drawn("normal", seed: 1, site: 7, scale: 0.05)`; numbers that the reader assumes are left out.
+    /// Prints `drawn("normal", seed: 1, site: 7, scale: 0.05)`, without numbers that are the reader's defaults.
     fn drawn(&mut self, drawn: &Drawn) -> ExprId {
         let (kind, numbers) = match drawn.law {
             Law::Uniform { lo, hi } => ("uniform", vec![("lo", lo, 0.0), ("hi", hi, 1.0)]),
@@ -144,7 +144,7 @@ impl Printer<'_> {
         self.make.call_name("drawn", args)
     }
 
-    /// `[3, 4]`
+    /// Prints `[3, 4]`.
     pub(super) fn uints(&mut self, list: &[u64]) -> ExprId {
         let list = list.iter().map(|&n| self.make.uint(n)).collect();
         self.make.list(list)

@@ -18,9 +18,9 @@ use girder_source::Span;
 use girder_syntax::ast::{BinaryOp, ExprId, IntegerList, Place, TableRow};
 use girder_syntax::make::{arg, named, row, table};
 
-/// Fewer runs of a mapping have a row each.
+/// A mapping with fewer runs than this has a row for each run.
 const FEW_RUNS: u64 = 8;
-/// A mapping with more blocks for each run has a row for each run.
+/// A mapping with more than this many blocks for each run has a row for each run.
 const MOST_BLOCKS: u64 = 2;
 
 impl Printer<'_> {
@@ -45,13 +45,13 @@ impl Printer<'_> {
         }
     }
 
-    /// `tile(3)`
+    /// Prints `tile(3)`.
     fn tile(&mut self, tile: u32) -> ExprId {
         let tile = self.make.uint(tile as u64);
         self.make.call_name("tile", vec![arg(tile)])
     }
 
-    /// `tile(0..4)`
+    /// Prints `tile(0..4)`.
     pub(super) fn tiles(&mut self, range: TileRange) -> ExprId {
         let tiles = self.make.span(u64::from(range.first), u64::from(range.end()));
         self.make.call_name("tile", vec![arg(tiles)])
@@ -99,7 +99,7 @@ impl Printer<'_> {
         Some(row(tiles, vec![arg(elements)]))
     }
 
-    /// `i / 5: i..i + 1 for i in 0..10;`
+    /// Prints a row such as `i / 5: i..i + 1 for i in 0..10;`.
     fn separable(&mut self, domain: &Domain, base: u32, terms: &[Term]) -> TableRow {
         let depth = terms.iter().map(|t| t.dim as usize + 1).max().unwrap_or(0);
         let mut extents = domain.0[..depth].to_vec();
@@ -138,7 +138,7 @@ impl Printer<'_> {
         Place::Expr(self.make.call_name("tile", vec![arg(tile)]))
     }
 
-    /// `base + stride * (i / 5)`
+    /// Prints a tile such as `base + stride * (i / 5)`.
     fn tile_sum(&mut self, base: u32, terms: &[Term], binders: &mut Binders<'_>) -> ExprId {
         let mut sum = Vec::with_capacity(terms.len());
         for t in terms {

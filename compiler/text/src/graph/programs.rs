@@ -107,7 +107,7 @@ impl Printer<'_> {
         StmtKind::Expr { expr: self.make.expr(kind), semi: false }
     }
 
-    /// `start..end by step`
+    /// Prints the iterations of a loop as `start..end by step`.
     fn iterations(&mut self, count: u64, start: i32, by: i32) -> ExprId {
         let end = (start as i64).saturating_add((by as i64).saturating_mul(count as i64));
         let (from, to) = (self.make.int(start as i64), self.make.int(end));
@@ -132,7 +132,7 @@ impl Printer<'_> {
         self.block(ExprKind::Switch { on, arms })
     }
 
-    /// `3`, `2..=4`
+    /// Prints the key of a case as `3` or `2..=4`.
     fn key(&mut self, lo: i64, hi: i64) -> ExprId {
         let mut int = |v| if v == i64::MIN { self.make.name("i64.min") } else { self.make.int(v) };
         let start = int(lo);

@@ -117,7 +117,7 @@ impl Printer<'_> {
         self.make.index(base, index)
     }
 
-    /// `i`, `i..i + 3`, `9..1 by -2`, `9.. by -1` (down to 0)
+    /// Prints an index as `i`, `i..i + 3`, `9..1 by -2`, or `9.. by -1` (down to 0).
     fn range_of(&mut self, p: &Picked, binders: &mut Binders<'_>) -> Index {
         let start = binders.number(self, &p.start, 0);
         let Some((n, step)) = p.range else { return Index::Expr(start) };

@@ -16,13 +16,13 @@ use crate::values::MAX_COLUMNS;
 use girder_syntax::ast::IntegerList;
 use std::ops::Range;
 
-/// Fewer rows are printed one by one, which is easier to read.
+/// Fewer rows than this are printed one by one, which is easier to read.
 const FEW: usize = 3;
-/// Fewer lines of text are not joined to a table.
+/// Fewer lines of text than this are not joined to a table.
 const FEW_LINES: usize = 16;
-/// Families with at least so many rows are no part of a table.
+/// Families of at least this many rows are no part of a table.
 const LARGE: usize = 16;
-/// The characters of a table without its entries, about.
+/// The approximate number of characters of a table without its entries.
 const HEAD: usize = 100;
 
 /// Folds rows into families, in order.
@@ -122,8 +122,8 @@ fn tables(run: &RowRun, rows: Range<usize>, out: &mut Vec<RowFamily>) -> bool {
     true
 }
 
-/// Returns the columns of a table of rows: for each, which numbers advance with it. Numbers that do not change are in
-/// none.
+/// Returns the columns of a table of rows: for each column, which numbers advance with it. Numbers that do not change
+/// are in no column.
 fn columns(run: &RowRun, rows: Range<usize>) -> Vec<Vec<bool>> {
     let start = run.numbers(rows.start);
     let mut columns: Vec<Vec<bool>> = vec![];
@@ -148,8 +148,8 @@ fn columns(run: &RowRun, rows: Range<usize>) -> Vec<Vec<bool>> {
     columns
 }
 
-/// Returns the rows before which a table is cut, so that its text is short: each cut costs a head, and takes numbers
-/// from all rows between two cuts.
+/// Returns the rows before which a table is cut so that its text is short. Each cut costs a further head, but removes
+/// the numbers that do not change between two cuts from all rows there.
 fn cuts(run: &RowRun, rows: Range<usize>) -> Vec<usize> {
     let behind_first = rows.start + 1..rows.end;
     let mut leaders: Vec<(Vec<usize>, usize)> = columns(run, rows.clone())

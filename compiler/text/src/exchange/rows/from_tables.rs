@@ -1,4 +1,4 @@
-//! Tables to rows.
+//! Converts tables to rows.
 
 use super::row::{Landed, Receivers, Row, When};
 use super::runs::RowRuns;
@@ -6,7 +6,7 @@ use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPl
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 use smallvec::SmallVec;
 
-/// In a phase of fewer transfers, each one that is served whole states its cycle.
+/// In a phase of fewer transfers than this, the row of each transfer that moves whole states its cycle.
 const FEW_TRANSFERS: usize = 64;
 
 /// Converts the tables of one step to rows: cycles, buffers, landings by family and field, then transfers and copies in
@@ -104,10 +104,10 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
     rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
 }
 
-/// Returns for each transfer the cycle and the rate that its own row states; `None` if its slices have rows.
+/// Returns, for each transfer, the cycle and the rate that its own row states, or `None` if its slices have rows.
 ///
-/// Rows of transfers stay like one another if they all state a cycle at one rate, or none does. Of few transfers, each
-/// that is served whole states its own.
+/// If there are many transfers, either all of them state a cycle, at one rate, or none does, so that their rows stay
+/// alike. If there are few, each transfer that moves whole states its own.
 fn starts(phase: &Phase, schedule: &PhaseSchedule) -> Vec<Option<(u32, bool)>> {
     let mut starts = vec![None; phase.transfers.len()];
     for slices in schedule.slices.chunk_by(|a, b| a.transfer == b.transfer) {
@@ -126,7 +126,7 @@ fn starts(phase: &Phase, schedule: &PhaseSchedule) -> Vec<Option<(u32, bool)>> {
     starts
 }
 
-/// Adds the slices that no transfer states, those of one form after the other.
+/// Adds the slices that no row of a transfer states. Slices of one form follow one another.
 fn slice_rows(when: When, schedule: &PhaseSchedule, starts: &[Option<(u32, bool)>], rows: &mut RowRuns) {
     let to = |slice: &TransferSlice| match slice.to {
         Served::Some { first, count } => ranges(&schedule.served[first as usize..(first + count) as usize]),

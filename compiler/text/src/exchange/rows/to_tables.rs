@@ -1,4 +1,4 @@
-//! Rows to tables.
+//! Converts rows to tables.
 //!
 //! Invariant: no rows make [`from_rows`] panic, or use memory out of proportion to the graph.
 
@@ -234,7 +234,7 @@ impl Reader<'_> {
         if let Some((family, field)) = self.tables.landings.iter().enumerate().find_map(missing) {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
-        // Tables are large and stay: they keep no room for more.
+        // The tables are large and kept, so their spare capacity is freed.
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
             let schedule = Arc::make_mut(schedule);
             in_order(schedule);
