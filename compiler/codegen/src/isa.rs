@@ -50,7 +50,7 @@ impl Isa {
         Isa::ALL.into_iter().rev().find(|isa| isa.is_here()).unwrap_or(Isa::Portable)
     }
 
-    /// Whether this machine has the level.
+    /// Returns whether this machine has the level.
     pub fn is_here(self) -> bool {
         match self {
             Isa::Portable => true,
@@ -86,7 +86,7 @@ impl Isa {
     }
 }
 
-/// Whether the host has a population count of 512-bit vectors, which is not part of the level.
+/// Returns whether the host has a population count of 512-bit vectors, which is not part of the level.
 pub(crate) fn counts_ones() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::is_x86_feature_detected!("avx512vpopcntdq");

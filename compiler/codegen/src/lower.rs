@@ -286,7 +286,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.enter(next);
     }
 
-    /// Like [`Lower::guard`], with zeros as values.
+    /// Works like [`Lower::guard`], with zeros as values.
     fn guard_plain(&mut self, bad: Value, site: SiteId) {
         self.guard(bad, site, |l| {
             let zero = l.i64(0);
@@ -294,7 +294,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         });
     }
 
-    /// Whether a check may be omitted.
+    /// Returns whether a check may be omitted.
     fn is_proven(&self, site: SiteId) -> bool {
         self.spec.proven.contains(site)
     }

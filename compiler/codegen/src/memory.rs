@@ -56,7 +56,7 @@ impl Code {
         self.entries.len()
     }
 
-    /// Whether there are no specifications.
+    /// Returns whether there are no specifications.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

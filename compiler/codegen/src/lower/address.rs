@@ -125,8 +125,8 @@ impl Lower<'_, '_> {
         ElementAddress { storage, bytes, unchecked: Some((site, unchecked)), floats: false }
     }
 
-    /// Whether every iteration of the innermost loop reads its own element. The backend may then sink the load to its
-    /// use, because no element is read that the program would not read.
+    /// Returns whether every iteration of the innermost loop reads its own element. The backend may then sink the load
+    /// to its use, because no element is read that the program would not read.
     fn floats(&mut self, storage: Storage, bytes: &Sum) -> bool {
         match (self.innermost, storage, &self.spec.lines) {
             (Some(Innermost::Index(local)), ..) => {
@@ -138,13 +138,13 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether an index is a known number inside a dimension.
+    /// Returns whether an index is a known number inside a dimension.
     fn is_inside(&self, e: ExprId, length: i64) -> bool {
         self.known(e).is_some_and(|i| (0..length).contains(&i))
     }
 
-    /// Whether an expression is a load whose indices are all known to be inside, so that it cannot fail and its address
-    /// is the same throughout an instance.
+    /// Returns whether an expression is a load whose indices are all known to be inside, so that it cannot fail and its
+    /// address is the same throughout an instance.
     pub(super) fn is_at_fixed_place(&self, e: ExprId) -> bool {
         let (storage, index) = match &self.codelet.exprs[e].kind {
             ExprKind::Load { field, index, .. } => (Storage::Field(*field), index),
@@ -262,7 +262,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Like [`Lower::depth_of`], without recursion into operands.
+    /// Works like [`Lower::depth_of`], without recursion into operands.
     fn shallow_depth(&self, e: ExprId) -> u32 {
         match self.codelet.exprs[e].kind {
             _ if self.folded[e].is_some() => 0,

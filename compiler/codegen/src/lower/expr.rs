@@ -63,7 +63,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether an expression is an `and` with a number that is not negative.
+    /// Returns whether an expression is an `and` with a number that is not negative.
     fn is_masked(&self, e: ExprId) -> bool {
         let positive = |x: ExprId| self.folded[x].is_some_and(|bits| bits <= i32::MAX as u64);
         match self.codelet.exprs[e].kind {
@@ -138,7 +138,7 @@ impl Lower<'_, '_> {
         result
     }
 
-    /// Whether the evaluation of an expression may fail a check, or is so long that a branch is better.
+    /// Returns whether the evaluation of an expression may fail a check, or is so long that a branch is better.
     pub(super) fn can_fail(&self, e: ExprId) -> bool {
         let mut budget = 16;
         self.fails_within(e, &mut budget)

@@ -34,7 +34,7 @@ impl Lower<'_, '_> {
         self.b.def_var(spent, zero);
     }
 
-    /// Whether a loop is known to count nothing. For a reduction, `trips` is the number of its elements.
+    /// Returns whether a loop is known to count nothing. For a reduction, `trips` is the number of its elements.
     pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
         self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_ITERATIONS))
     }

@@ -94,7 +94,7 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// Whether the body of a loop is so short that the loop is unrolled: a few plain statements.
+    /// Returns whether the body of a loop is so short that the loop is unrolled: a few plain statements.
     fn repeats(&self, body: &StmtBlock) -> bool {
         let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
         body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
@@ -280,7 +280,8 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Whether every iteration of a loop runs all statements of its body, except those of inner loops and reductions.
+/// Returns whether every iteration of a loop runs all statements of its body, except those of inner loops and
+/// reductions.
 fn is_straight(block: &StmtBlock) -> bool {
     block.iter().all(|stmt| match stmt {
         Stmt::Set { .. } | Stmt::Fill { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. } | Stmt::Reduce(_) => true,
@@ -289,7 +290,7 @@ fn is_straight(block: &StmtBlock) -> bool {
     })
 }
 
-/// Whether the statements of a loop's body count no iterations and leave no outer loop.
+/// Returns whether the statements of a loop's body count no iterations and leave no outer loop.
 fn counts_nothing(block: &StmtBlock, label: Label) -> bool {
     block.iter().all(|stmt| match stmt {
         Stmt::For { .. } | Stmt::While { .. } | Stmt::Reduce(_) | Stmt::Amp(_) | Stmt::Return => false,

@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
         r.binders.iter().try_fold(1, trips).filter(|_| r.filter.is_none())
     }
 
-    /// Whether two reductions have equal, known ranges.
+    /// Returns whether two reductions have equal, known ranges.
     fn have_same_ranges(&self, first: &Reduce, r: &Reduce) -> bool {
         let mut pairs = first.binders.iter().zip(&r.binders);
         let equal = |x: ExprId, y: ExprId| self.folded[x].is_some() && self.folded[x] == self.folded[y];
@@ -91,7 +91,7 @@ impl Lower<'_, '_> {
             && self.elements_of(r).is_some()
     }
 
-    /// Whether a reduction is independent of the statements before it.
+    /// Returns whether a reduction is independent of the statements before it.
     fn is_independent(&self, before: &Touched, (r, now): (&Reduce, &Touched)) -> bool {
         let mut locals = self.codelet.locals.keys();
         let clear = |local: LocalId| {

@@ -49,7 +49,7 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// Whether a local is an integer in a register.
+    /// Returns whether a local is an integer in a register.
     fn is_picked(&self, local: LocalId) -> bool {
         let is_int = !self.codelet.locals[local].ty.is_float();
         is_int && matches!(self.locals[local], Some(Home::Variable(_)))

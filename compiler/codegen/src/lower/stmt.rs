@@ -50,7 +50,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether a point inside a block is counted, so that the block has to run in its original form.
+    /// Returns whether a point inside a block is counted, so that the block has to run in its original form.
     pub(super) fn counts_in(&self, block: &StmtBlock) -> bool {
         self.points.as_ref().is_some_and(|p| p.any_in(block))
     }

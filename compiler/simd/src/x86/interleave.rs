@@ -28,7 +28,8 @@ const CHAIN: usize = 12;
 const WIDEST: usize = 4;
 /// The most steps of all interleaved groups together.
 const LONGEST: usize = 512;
-/// Vector registers reserved for loop invariants. Instructions of AVX2 read the others from memory.
+/// Returns the number of vector registers reserved for loop invariants. Instructions of AVX2 read the others from
+/// memory.
 fn invariants(level: Level) -> usize {
     match level {
         Level::Avx2 => 2,

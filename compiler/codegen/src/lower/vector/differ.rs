@@ -57,7 +57,7 @@ impl Differ<'_, '_, '_> {
         self.locals.insert(local)
     }
 
-    /// Whether an expression may differ from iteration to iteration.
+    /// Returns whether an expression may differ from iteration to iteration.
     pub fn differs(&self, e: ExprId) -> bool {
         if self.l.folded[e].is_some() {
             return false;
@@ -76,7 +76,7 @@ impl Differ<'_, '_, '_> {
         differs || expr.kind.operands().iter().any(|&x| self.differs(x))
     }
 
-    /// Whether both branches of a condition run, and each iteration keeps the results of its own branch.
+    /// Returns whether both branches of a condition run, and each iteration keeps the results of its own branch.
     pub fn divides(&self, cond: ExprId) -> bool {
         self.differs(cond) || self.mixed && self.l.folded[cond].is_none()
     }

@@ -116,8 +116,8 @@ impl Lower<'_, '_> {
         (works && self.has_room_for_totals(&plan)).then_some((plan, keeps))
     }
 
-    /// Whether a vector kernel is profitable. Elements that are not contiguous are moved one by one, so there must be
-    /// enough other work.
+    /// Returns whether a vector kernel is profitable. Elements that are not contiguous are moved one by one, so there
+    /// must be enough other work.
     pub(super) fn kernel_pays(&self, plan: &Plan) -> bool {
         // Strided elements could be contiguous for the inner loops, which could become kernels instead.
         let near = if plan.nested { plan.strided == 0 } else { plan.size >= 3 * plan.strided };
@@ -301,7 +301,7 @@ fn calls_once(poll: bool, known: Option<u64>) -> Option<u64> {
     known.filter(|&n| !poll || n <= CHUNK)
 }
 
-/// Whether a level has enough registers for the values that are carried from group to group: the registers of
+/// Returns whether a level has enough registers for the values that are carried from group to group: the registers of
 /// accumulators, and one index for each of `index_uses` uses.
 fn carries(level: Level, accumulators: usize, index_uses: u32) -> bool {
     let most = level.most_indices();

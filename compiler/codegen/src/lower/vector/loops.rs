@@ -40,13 +40,13 @@ impl Lower<'_, '_> {
         (plan.stores() && self.pays(&plan)).then_some((plan, keeps))
     }
 
-    /// Whether a local that the body sets is read outside the body.
+    /// Returns whether a local that the body sets is read outside the body.
     pub(super) fn outlives(&self, plan: &Plan, inside: &SecondaryMap<LocalId, u32>) -> bool {
         self.codelet.locals.keys().any(|l| plan.sets.contains(l) && inside[l] != self.reads[l])
     }
 
-    /// Whether vectors are profitable. Elements that are not contiguous are moved one by one, so there must be enough
-    /// other work. If the body contains loops, those could become vectors instead.
+    /// Returns whether vectors are profitable. Elements that are not contiguous are moved one by one, so there must be
+    /// enough other work. If the body contains loops, those could become vectors instead.
     pub(super) fn pays(&self, plan: &Plan) -> bool {
         if plan.nested { plan.strided == 0 } else { plan.size >= 6 * plan.strided }
     }

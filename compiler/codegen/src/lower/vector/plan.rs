@@ -61,7 +61,7 @@ impl Plan {
         if self.nested && self.size <= 32 { 4 } else { 1 }
     }
 
-    /// Whether the body stores anything.
+    /// Returns whether the body stores anything.
     pub fn stores(&self) -> bool {
         steps::any_store(&self.steps)
     }

@@ -316,7 +316,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         Some(())
     }
 
-    /// Whether a value of a type can be a vector of this body.
+    /// Returns whether a value of a type can be a vector of this body.
     fn fits(&self, ty: ElemType) -> bool {
         self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
     }
@@ -412,8 +412,8 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         (!self.differ.differs(e) && self.is_safe(e, context.conditional)).then_some(())
     }
 
-    /// Whether the evaluation of an expression at this point fails no check and reads only locals that are set. An
-    /// expression that some iterations may skip must have no check at all.
+    /// Returns whether the evaluation of an expression at this point fails no check and reads only locals that are set.
+    /// An expression that some iterations may skip must have no check at all.
     fn is_safe(&self, e: ExprId, conditional: bool) -> bool {
         if self.l().folded[e].is_some() {
             return true;
@@ -432,12 +432,12 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         safe && expr.kind.operands().iter().all(|&x| self.is_safe(x, conditional))
     }
 
-    /// Whether a local has its value of this iteration: the body does not set it, or has already set it.
+    /// Returns whether a local has its value of this iteration: the body does not set it, or has already set it.
     fn is_set(&self, l: LocalId) -> bool {
         !self.sets.contains(l) || self.assigned.contains(l)
     }
 
-    /// Whether an expression can be evaluated before the loop.
+    /// Returns whether an expression can be evaluated before the loop.
     fn is_early(&self, e: ExprId, context: Context) -> bool {
         if context.inner && !self.is_total(e) {
             return false;
@@ -450,7 +450,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         early && expr.kind.operands().iter().all(|&x| self.is_early(x, context))
     }
 
-    /// Whether an expression can be evaluated anywhere without a failure.
+    /// Returns whether an expression can be evaluated anywhere without a failure.
     fn is_total(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
         let total = match expr.kind {

@@ -163,7 +163,7 @@ fn flatten(block: &[Stmt], exit: Option<Exit>, nesting: u32, out: &mut Vec<Step>
     Some(())
 }
 
-/// Whether some step stores.
+/// Returns whether some step stores.
 pub(super) fn any_store(steps: &[Step]) -> bool {
     any(steps, &mut |s| matches!(s, Step::Store { .. }))
 }
@@ -192,7 +192,7 @@ pub(super) fn set_in<'s>(branches: impl IntoIterator<Item = &'s [Step]>) -> Enti
     set
 }
 
-/// Whether a step, or one inside it, satisfies a predicate.
+/// Returns whether a step, or one inside it, satisfies a predicate.
 pub(super) fn any(steps: &[Step], is: &mut dyn FnMut(&Step) -> bool) -> bool {
     steps.iter().any(|step| {
         is(step)

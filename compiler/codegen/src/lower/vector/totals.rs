@@ -70,8 +70,8 @@ fn sets(steps: &[Step], uses: &mut SecondaryMap<LocalId, Use>) {
     });
 }
 
-/// Whether a total is a `min` or `max` of floats. It takes several instructions, so it may be emitted only once per
-/// accumulator.
+/// Returns whether a total is a `min` or `max` of floats. It takes several instructions, so it may be emitted only once
+/// per accumulator.
 fn is_put(codelet: &Codelet, total: &Total) -> bool {
     codelet.exprs[total.value].ty.is_float()
 }

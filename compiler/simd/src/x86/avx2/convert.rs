@@ -98,7 +98,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Both 16-bit parts convert exactly, and their sum is rounded once.
+    /// Converts unsigned 32-bit integers: both 16-bit parts convert exactly, and their sum is rounded once.
     fn f32_of_u32(&mut self, x: Reg) -> Reg {
         let low = self.to.with_number(AND, false, x, 0xffff);
         let high = self.to.shift(SHIFT_RIGHT[0], 16, x);
@@ -107,7 +107,8 @@ impl Lowering<'_> {
         self.to.plain(ADD[0], &[high, low])
     }
 
-    /// The upper 32 bits times 2^32 and the lower 32 bits convert exactly, and their sum is rounded once.
+    /// Converts 64-bit integers: the upper 32 bits times 2^32 and the lower 32 bits convert exactly, and their sum is
+    /// rounded once.
     fn f64_of_long(&mut self, x: Reg, signed: bool) -> Reg {
         let two_52 = self.constant(TWO_52, true);
         let low = self.to.with_number(AND, true, x, 0xffff_ffff);

@@ -189,7 +189,8 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// The same of one vector: a blend with zeros is one logical instruction, and with ones besides the mask itself.
+    /// Emits `mask ? yes : no` for one vector. A selection from zeros is one logical instruction; one between ones and
+    /// zeros is the mask itself.
     fn blend_one(&mut self, long: bool, mask: Reg, yes: Reg, no: Reg) -> Reg {
         let ones = if long { u64::MAX } else { u32::MAX.into() };
         match (self.to.constant_of(yes), self.to.constant_of(no)) {

@@ -46,26 +46,26 @@ impl Bytes {
         self.operands(reg, rm, None, 1);
     }
 
-    /// `to = [base + offset]`
+    /// Encodes `to = [base + offset]`.
     pub fn load(&mut self, to: Gpr, base: Gpr, offset: i32) {
         self.list(format_args!("mov {}, [{} + {offset}]", to.name(), base.name()));
         self.general(0x8b, to.0, Rm::Memory { base, index: None, offset });
     }
 
-    /// `to = from`
+    /// Encodes `to = from`.
     pub fn copy(&mut self, to: Gpr, from: Gpr) {
         self.list(format_args!("mov {}, {}", to.name(), from.name()));
         self.general(0x89, from.0, Rm::Register(to.0));
     }
 
-    /// `to = number`
+    /// Encodes `to = number`.
     pub fn set(&mut self, to: Gpr, number: i32) {
         self.list(format_args!("mov {}, {number}", to.name()));
         self.general(0xc7, 0, Rm::Register(to.0));
         self.put(&number.to_le_bytes());
     }
 
-    /// `to += number`; returns the position of the number.
+    /// Encodes `to += number`; returns the position of the number.
     pub fn add(&mut self, to: Gpr, number: i32) -> Number {
         self.list(format_args!("add {}, {number}", to.name()));
         self.general(0x81, 0, Rm::Register(to.0));
@@ -78,21 +78,21 @@ impl Bytes {
         self.bytes[at.0..at.0 + 4].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// `[base + offset] += number`
+    /// Encodes `[base + offset] += number`.
     pub fn add_in_memory(&mut self, base: Gpr, offset: i32, number: i32) {
         self.list(format_args!("add qword [{} + {offset}], {number}", base.name()));
         self.general(0x81, 0, Rm::Memory { base, index: None, offset });
         self.put(&number.to_le_bytes());
     }
 
-    /// `to &= number`; sets the flags.
+    /// Encodes `to &= number`, which sets the flags.
     pub fn and(&mut self, to: Gpr, number: i32) {
         self.list(format_args!("and {}, {number}", to.name()));
         self.general(0x81, 4, Rm::Register(to.0));
         self.put(&number.to_le_bytes());
     }
 
-    /// `rax = 0`
+    /// Encodes `rax = 0`.
     pub fn clear_rax(&mut self) {
         self.list(format_args!("xor eax, eax"));
         self.put(&[0x31, 0xc0]);
@@ -104,7 +104,7 @@ impl Bytes {
         self.general(0x39, b.0, Rm::Register(a.0));
     }
 
-    /// `to = 2^edx - 1`, for `edx` below 32 and one of the first eight registers.
+    /// Encodes `to = 2^edx - 1`, for `edx` below 32 and one of the first eight registers.
     pub fn low_bits_to(&mut self, to: Gpr) {
         let name = to.name();
         self.list(format_args!("mov {name}, -1 (32 bits); bzhi {name}, {name}, rdx"));
@@ -113,7 +113,7 @@ impl Bytes {
         self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | to.0 << 3 | to.0]);
     }
 
-    /// `rsi = (2^(rdx * times + plus) - 1) >> shift`; the constant at `ones` is 64 one bits.
+    /// Encodes `rsi = (2^(rdx * times + plus) - 1) >> shift`; the constant at `ones` is 64 one bits.
     pub fn low_bits_to_rsi(&mut self, (times, plus): (i32, i32), shift: u8, ones: usize) {
         self.list(format_args!("imul rsi, rdx, {times}"));
         self.put(&[0x48, 0x69, 0xc0 | RSI.0 << 3 | RDX.0]);
@@ -126,7 +126,7 @@ impl Bytes {
         self.put(&[0x48, 0xc1, 0xe8 | RSI.0, shift]);
     }
 
-    /// `rdx = -rdx`
+    /// Encodes `rdx = -rdx`.
     pub fn negate_rdx(&mut self) {
         self.list(format_args!("neg rdx"));
         self.put(&[0x48, 0xf7, 0xda]);
@@ -161,7 +161,7 @@ impl Bytes {
         self.put(&[0x41 - u8::from(r.0 < 8), 0x58 | r.0 & 7]);
     }
 
-    /// `vzeroupper`, `ret`
+    /// Encodes `vzeroupper` and `ret`.
     pub fn leave(&mut self) {
         self.list(format_args!("vzeroupper; ret"));
         self.put(&[0xc5, 0xf8, 0x77, 0xc3]);

@@ -63,7 +63,7 @@ impl Case {
         out.bytes
     }
 
-    /// Whether the disassembler finds the instruction with these operands.
+    /// Returns whether the disassembler finds the instruction with these operands.
     fn agrees(&self, of: [u8; 3], rm: Rm, masking: Masking) -> bool {
         let facts = self.code.facts();
         let bytes = self.encoded(of, rm, masking);

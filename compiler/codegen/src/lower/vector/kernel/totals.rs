@@ -72,7 +72,7 @@ impl Lower<'_, '_> {
         kept.collect()
     }
 
-    /// Whether a kernel has enough registers for the totals of a plan.
+    /// Returns whether a kernel has enough registers for the totals of a plan.
     pub(super) fn has_room_for_totals(&self, plan: &Plan) -> bool {
         let level = self.level();
         // At levels with few registers, the flags also count.

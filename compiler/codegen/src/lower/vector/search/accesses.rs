@@ -60,7 +60,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether two accesses have the same indices, and these depend on nothing that the body changes.
+    /// Returns whether two accesses have the same indices, and these depend on nothing that the body changes.
     pub(super) fn is_same_element(&self, a: &Index, b: &Index) -> bool {
         a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.is_same_expression(x, y))
     }
@@ -116,8 +116,8 @@ impl Search<'_, '_, '_> {
         all.then_some(())
     }
 
-    /// Whether two indices differ in any two different iterations. They must have equal steps, and their difference
-    /// within an iteration must be 0 or not a multiple of the step.
+    /// Returns whether two indices differ in any two different iterations. They must have equal steps, and their
+    /// difference within an iteration must be 0 or not a multiple of the step.
     fn are_disjoint(&self, a: ExprId, b: ExprId) -> bool {
         let ((x, m), (y, n)) = (self.without_number(a), self.without_number(b));
         let Some(slope) = self.slope(x, false).filter(|&s| s != 0) else { return false };
@@ -144,7 +144,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether an index depends on no local that the body sets and on no load.
+    /// Returns whether an index depends on no local that the body sets and on no load.
     fn is_fixed(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
         let fixed = match expr.kind {
@@ -155,7 +155,7 @@ impl Search<'_, '_, '_> {
         fixed && expr.kind.operands().iter().all(|&x| self.is_fixed(x))
     }
 
-    /// Whether two expressions are structurally equal.
+    /// Returns whether two expressions are structurally equal.
     fn is_same_expression(&self, a: ExprId, b: ExprId) -> bool {
         let l = self.l();
         if a == b || l.folded[a].is_some() && l.folded[a] == l.folded[b] {

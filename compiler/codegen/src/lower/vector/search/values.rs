@@ -72,7 +72,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether vectors have a conversion between two types.
+    /// Returns whether vectors have a conversion between two types.
     fn converts(&self, from: ElemType, to: ElemType) -> bool {
         match self.mixed {
             true => self.l().level().converts(lane(from), lane(to)),
@@ -124,7 +124,7 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// Whether an expression is an `i64` that changes by a constant step from iteration to iteration.
+    /// Returns whether an expression is an `i64` that changes by a constant step from iteration to iteration.
     fn is_index(&self, e: ExprId, context: Context) -> bool {
         self.l().ty(e) == ElemType::I64 && self.slope(e, context.conditional).is_some()
     }
@@ -219,7 +219,7 @@ fn takes_conversion(from: ElemType, to: ElemType) -> bool {
     }
 }
 
-/// Whether vectors have the operation of a reduction.
+/// Returns whether vectors have the operation of a reduction.
 pub(in crate::lower::vector) fn takes_reduction(op: ReduceOp, ty: ElemType) -> bool {
     match op {
         ReduceOp::ArgMin | ReduceOp::ArgMax => false,
