@@ -66,7 +66,7 @@ impl<'e> Engine<'e> {
         Ok(engine)
     }
 
-    /// As [`Engine::load`], in mode `fast`, for a graph that may have no tables of tiles.
+    /// Works like [`Engine::load`], in mode `fast`, for a graph that need not have tables of tiles.
     pub fn load_fast(graph: &'e FastGraph, threads: usize, session: &'e Session) -> Result<Engine<'e>, EngineError> {
         let store = Box::new(Fast::new(graph.hosted, &graph.code, None, threads, session)?);
         Engine::with_store(graph.hosted.graph, store, session)

@@ -78,7 +78,7 @@ fn draw<T: Float>(level: Level, sequence: Sequence, law: Law<T>, block: u64, int
     }
 }
 
-/// As [`draw_blocks`], compiled for AVX2 and FMA.
+/// Works like [`draw_blocks`]; it is compiled for AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn draw_avx2<T: Float>(sequence: Sequence, law: Law<T>, block: u64, into: &mut [T]) {

@@ -54,7 +54,7 @@ pub(crate) fn most_at_once(blocks: &[&MemoryBlock]) -> (u32, u32) {
     for (live, bytes) in blocks.iter().filter_map(|b| Some((b.live.as_ref()?, i64::from(b.bytes)))) {
         changes.extend([(live.start, bytes), (live.end, -bytes)]);
     }
-    // At one point, what ends there comes first.
+    // At one point, blocks end before others begin.
     changes.sort_unstable();
     let (mut now, mut most) = (always, (always, 0));
     for (point, change) in changes {

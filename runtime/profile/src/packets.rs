@@ -18,9 +18,10 @@ pub(crate) struct PacketQueue {
     input: bool,
     /// The cycles that the host takes for a packet.
     each: i64,
-    /// When the host is free.
+    /// The time at which the host is free.
     host: i64,
-    /// When the room of each of the last packets is free again, the oldest first.
+    /// For each of the last packets, the time at which its memory on the tiles is free again; the oldest packet comes
+    /// first.
     freed: VecDeque<i64>,
     /// The step of the last packet.
     pub last: Option<StepId>,

@@ -115,13 +115,13 @@ impl Timeline {
         }
     }
 
-    /// An estimate visits a step.
+    /// Counts a visit of a step by an estimate.
     pub(crate) fn visit(&mut self) {
         self.visits += 1;
         self.is_cut |= self.visits > MOST_VISITS;
     }
 
-    /// A replica starts where the clocks are counted from `base` on.
+    /// Begins a replica, whose clocks are counted from `base` on; with `None`, its intervals are not recorded.
     pub(crate) fn replica(&mut self, base: Option<u64>) {
         match base {
             Some(base) => self.base = base,
@@ -129,7 +129,7 @@ impl Timeline {
         }
     }
 
-    /// All replicas have met.
+    /// Ends the part that replicas run one after another: all of them have met.
     pub(crate) fn replicas_met(&mut self) {
         (self.base, self.pauses) = (0, false);
     }

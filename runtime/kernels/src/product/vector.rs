@@ -4,9 +4,9 @@
 pub(super) trait Float: Copy + PartialEq {
     /// +0.
     const ZERO: Self;
-    /// `self * b + c`, rounded once.
+    /// Returns `self * b + c`, rounded once.
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// `self + b`, rounded.
+    /// Returns `self + b`, rounded.
     fn add(self, b: Self) -> Self;
 }
 

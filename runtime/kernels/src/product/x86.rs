@@ -67,7 +67,7 @@ macro_rules! kernel {
             const LINKED: LinkedKernels<Float> =
                 LinkedKernels { tiles: &table!(linked_tile, LinkedTileFn, $rows, $linked), pack };
 
-            /// The whole product.
+            /// Computes a whole product.
             ///
             /// # Safety
             /// The machine has the instructions, and the call satisfies the note on sound access.
@@ -76,7 +76,7 @@ macro_rules! kernel {
                 unsafe { blocked::product::<$vector>(call, start, &KERNELS) }
             }
 
-            /// The whole linked product.
+            /// Computes a whole linked product.
             ///
             /// # Safety
             /// As `product`.

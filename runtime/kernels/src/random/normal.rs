@@ -127,25 +127,25 @@ pub(super) trait Float: Copy {
     /// Computes each element of a part from its words.
     fn each(words: &[[u32; TOGETHER]; 4], part: &mut [Self], f: impl Fn(Self::Word) -> Self);
 
-    /// `self * a + b`, rounded once.
+    /// Returns `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
 
-    /// The greater number.
+    /// Returns the greater number.
     fn max_of(self, other: Self) -> Self;
 
-    /// The lesser number.
+    /// Returns the lesser number.
     fn min_of(self, other: Self) -> Self;
 }
 
 /// The words of an element.
 pub(super) trait Word<T>: Copy {
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     fn uniform(self) -> T;
 
-    /// A standard normal number.
+    /// Returns a standard normal number.
     fn normal(self) -> T;
 
-    /// A standard normal number, given the probabilities below, above and inside of its bounds.
+    /// Returns a standard normal number within bounds, given the probabilities below, above and between them.
     fn normal_between(self, below: T, above: T, between: T) -> T;
 }
 
@@ -286,7 +286,7 @@ fn polynomial_f64<const N: usize>(c: &[f64; N], t: f64) -> f64 {
     (0..N - 1).rev().fold(c[N - 1], |p, k| p.mul_add(t, c[k]))
 }
 
-/// The logarithm of a positive normal number, as in the prelude.
+/// Returns the logarithm of a positive normal number, computed as in the prelude.
 #[inline(always)]
 fn log_f32(x: f32) -> f32 {
     let b = x.to_bits() as i32;
@@ -302,7 +302,7 @@ fn log_f32(x: f32) -> f32 {
     s.mul_add(h + t, n * 9.058_001e-6) - h + f + n * 0.693_138_1
 }
 
-/// The logarithm of a positive normal number, as in the prelude.
+/// Returns the logarithm of a positive normal number, computed as in the prelude.
 #[inline(always)]
 fn log_f64(x: f64) -> f64 {
     let b = x.to_bits() as i64;
