@@ -89,8 +89,8 @@ impl Kept {
         self.shape(graph).iter().product::<u64>() * u64::from(self.ty(graph).bytes())
     }
 
-    /// Returns the shape of so many bytes of elements as an engine returns them: with an axis of replicas in front if
-    /// these differ.
+    /// Returns the shape of `bytes` bytes of elements that an engine returns. If replicas differ, an axis of replicas
+    /// comes first.
     pub fn shape_of(self, graph: &Graph, bytes: usize) -> Vec<u64> {
         let each = self.bytes(graph);
         let replicas = (bytes as u64).checked_div(each).unwrap_or(1);
@@ -119,8 +119,8 @@ pub fn remotes(graph: &Graph) -> impl Iterator<Item = Kept> {
     graph.streams.iter().filter(|(_, s)| s.rows.is_some()).map(|(id, _)| Kept::Remote(id))
 }
 
-/// Returns what a checkpoint holds: params, states, every other variable through which one run depends on the one
-/// before, and remote buffers. In the order of the graph.
+/// Returns what a checkpoint holds, in the order of the graph: params, states, remote buffers, and every other variable
+/// through which one run depends on the run before it.
 pub fn kept(graph: &Graph) -> Vec<Kept> {
     let carried = carried(graph);
     let is_kept = |&(id, v): &(VarId, &Var)| match v.class {

@@ -7,7 +7,7 @@ use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The links that are followed from a path.
+/// The greatest number of links that are followed from a path.
 const LINKS: usize = 40;
 
 /// Returns the path of the file to which a path leads through links, also if that file does not exist.
@@ -36,13 +36,13 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns whether a path leads to a device or a pipe, beside which and in whose place no file is to be.
+/// Returns whether a path leads to a device or a pipe. No file may be made beside it, or take its place.
 pub(crate) fn is_special(path: &Path) -> bool {
     let real = real_path(path);
     path.starts_with("/dev") || (real.exists() && !real.is_file())
 }
 
-/// Makes a file beside another one, which it is to replace.
+/// Makes a temporary file in the directory of another file, which it will replace.
 pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile> {
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(path.file_name().unwrap_or_default());

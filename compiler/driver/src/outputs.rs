@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Endings of names that promise another form than an output has.
+/// Endings of file names that promise a form in which outputs are not written.
 const OTHER_FORMS: [&str; 5] = ["gz", "safetensors", "csv", "txt", "json"];
 
 /// A file that is to hold an array.
@@ -27,7 +27,7 @@ impl Output {
     /// Takes the name of a file for an array.
     ///
     /// # Errors
-    /// What is wrong with the name of the file, and what would be right.
+    /// The problem with the name of the file, and what to write instead.
     pub fn new(file: &str, name: &str) -> std::result::Result<Output, (String, String)> {
         let path = PathBuf::from(file);
         if let Some((archive, key)) = file.rsplit_once(':').filter(|(archive, _)| archive.ends_with(".npz")) {

@@ -32,8 +32,8 @@ pub struct Packets {
     at: u64,
 }
 
-/// The bytes of a row's place in the order of a shuffled stream while the order is made: the key and the number that
-/// are sorted, padded, and the number in the order.
+/// The bytes of memory that each row takes while the order of a shuffled stream is made: the key and the number that
+/// are sorted, with padding, and the number in the order.
 const ORDER_BYTES: u64 = (size_of::<(u64, u32)>() + size_of::<u32>()) as u64;
 
 /// Returns the bytes of an array and of a row of it, which is the array if its rank is 0; `None` if one of them has

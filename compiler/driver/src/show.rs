@@ -2,9 +2,9 @@
 
 use girder_ir::types::{ElemType, Scalar};
 
-/// Larger tensors are summarised.
+/// A tensor with more elements than this is summarised.
 const WHOLE: u64 = 1000;
-/// Elements that a summary shows at each end of an axis.
+/// The number of elements that a summary shows at each end of an axis.
 const EDGE: u64 = 3;
 
 /// Returns a tensor as text: nested brackets, floats in the fewest digits that read back.
