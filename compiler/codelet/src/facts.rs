@@ -51,8 +51,8 @@ pub enum Cover {
     Partial,
 }
 
-/// Proves all facts for these sizes, as [`facts`] does, and which `out` fields so many workers of a tile write in full.
-/// With 0 their number is not known.
+/// Proves all facts for these sizes, as [`facts`] does, and which `out` fields the `workers` workers of a tile write in
+/// full together. If `workers` is 0, their number is unknown.
 ///
 /// Each worker is walked with its number known, so shares are seen however they are computed. Checks and weights do not
 /// depend on the number of workers, so that all engines count alike.

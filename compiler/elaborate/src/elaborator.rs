@@ -189,7 +189,7 @@ impl<'a> Elaborator<'a> {
         self.expected_by(None, what, found, span)
     }
 
-    /// The same, with the parameter whose argument the value is.
+    /// Works like [`Elaborator::expected`], and labels the parameter whose argument the value is.
     pub fn expected_by(&mut self, parameter: Option<Span>, what: &str, found: &Value, span: Span) -> Failed {
         if found.is_error() {
             return Failed;

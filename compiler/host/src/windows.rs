@@ -36,7 +36,7 @@ pub(crate) fn joined(graph: &Graph, family: &Family) -> Option<Family> {
     joined_up_to(graph, family, (total / VERTICES).clamp(ELEMENTS.0, ELEMENTS.1))
 }
 
-/// As [`joined`], with at most `wanted` elements of a field written by a vertex, or as many as before.
+/// Works like [`joined`]; a vertex writes at most `wanted` elements of a field, or as many as before.
 fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
     let grid = Grid::new(graph, family);
     if family.domain.count() < 2 || !is_regular(family) {

@@ -163,7 +163,7 @@ fn run(at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result
     run_noting(at, done, target, cx, |_| ())
 }
 
-/// As [`run`]; calls `note` with what each pass has made.
+/// Works like [`run`], and calls `note` with what each pass has made.
 fn run_noting(
     mut at: AnyStage,
     done: After,

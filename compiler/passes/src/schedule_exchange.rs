@@ -160,7 +160,7 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     schedule_coalesced(phase, machine, COALESCED)
 }
 
-/// As [`schedule`]; transfers with `many` receivers or more are coalesced.
+/// Works like [`schedule`], but coalesces transfers only if they have `many` receivers or more in all.
 fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
@@ -188,7 +188,7 @@ fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<P
                 let end = u32::try_from(found.end).ok()?;
                 let end = match coalesced {
                     Some(coalesced) if coalesced.write(found, machine, &mut result) => end,
-                    // Coalesced jobs that do not come apart are scheduled as what they are made of.
+                    // If coalesced jobs cannot be split into their transfers, the transfers are scheduled anew.
                     Some(_) => {
                         let found = best(whole.clone(), u64::MAX, machine);
                         write(whole, &found, machine, &mut result);

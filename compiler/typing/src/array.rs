@@ -156,7 +156,7 @@ impl<'a> Builder<'a, '_> {
         true
     }
 
-    /// Whether a row at a depth of nested lists is as long as those before it; reports it if not.
+    /// Returns whether a row at a depth of nested lists is as long as those before it; reports it if not.
     fn is_row(&mut self, len: usize, depth: usize, dims: &mut SmallVec<[u32; 2]>, span: Span) -> bool {
         if dims.len() == depth {
             dims.push(len as u32);

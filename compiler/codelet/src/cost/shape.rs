@@ -104,7 +104,7 @@ pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, r: &Reduce) ->
     elements <= UNROLLED && each.is_some_and(|n| n.saturating_mul(elements) <= OPERATIONS)
 }
 
-/// As [`size`], without the statements of a reduction that set numbers.
+/// Works like [`size`], without the statements of a reduction that set numbers.
 fn size_beside(codelet: &Codelet, before: &StmtBlock, numbers: &Numbers<'_>) -> Option<u64> {
     let of_stmt = |stmt: &Stmt| match stmt {
         Stmt::Set { value, .. } if numbers.has(*value) => Some(0),
@@ -114,7 +114,7 @@ fn size_beside(codelet: &Codelet, before: &StmtBlock, numbers: &Numbers<'_>) -> 
     before.iter().map(of_stmt).sum()
 }
 
-/// As [`operations`], without those of numbers.
+/// Works like [`operations`], without those of numbers.
 fn operations_beside(codelet: &Codelet, e: ExprId, numbers: &Numbers<'_>) -> u64 {
     operations_but(codelet, e, &|e| numbers.has(e))
 }
@@ -182,7 +182,7 @@ pub(super) fn operations(codelet: &Codelet, e: ExprId) -> u64 {
     operations_but(codelet, e, &|_| false)
 }
 
-/// As [`operations`], without those of expressions that cost nothing.
+/// Works like [`operations`], without those of expressions that cost nothing.
 fn operations_but(codelet: &Codelet, e: ExprId, is_free: &dyn Fn(ExprId) -> bool) -> u64 {
     match &codelet.exprs[e].kind {
         _ if is_free(e) => 0,

@@ -15,7 +15,8 @@ impl Elaborator<'_> {
         tape.iter().for_each(|e| self.activate_entry(e, active));
     }
 
-    /// The same for the body of a loop: a carried variable is active from the first iteration on.
+    /// Works like [`Elaborator::activate`] for the body of a loop: a carried variable is active from the first
+    /// iteration on.
     pub(super) fn activate_loop(&self, body: &Tape, during: &Range<Moment>, active: &mut Active) {
         loop {
             self.activate(body, active);

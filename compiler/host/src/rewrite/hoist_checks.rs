@@ -282,7 +282,7 @@ impl Condition<'_, '_> {
         }
     }
 
-    /// Whether an expression has the same value in all iterations and cannot fail.
+    /// Returns whether an expression has the same value in all iterations and cannot fail.
     fn is_same(&self, e: ExprId) -> bool {
         let spec = self.rewrite.spec;
         let kind = &spec.codelet.exprs[e].kind;

@@ -221,7 +221,7 @@ impl Accesses<'_> {
     }
 }
 
-/// The statements of a body in groups: a reduction with the plain statements before it, an inner loop by itself.
+/// Divides the statements of a body into groups: a reduction with the plain statements before it, or an inner loop.
 fn groups(body: &[Stmt]) -> Vec<&[Stmt]> {
     let mut groups = Vec::new();
     let mut begin = 0;

@@ -304,7 +304,7 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// Whether every element is at home, with its own token or the one that is expected.
+    /// Returns whether every element is at home, with its own token or the one that is expected.
     fn check_homes(&mut self, expected: &Expected) -> Result<(), String> {
         let tokens = self.tokens;
         for (&(var, element), &token) in expected {

@@ -134,7 +134,7 @@ pub(super) fn graph(c: &mut Choices) -> Build {
     b
 }
 
-/// Whether neither the copy nor the compute set touches what the other writes, element by element.
+/// Returns whether neither the copy nor the compute set touches what the other writes, element by element.
 fn is_apart(graph: &Graph) -> bool {
     let (mut read, mut written) = (HashSet::new(), HashSet::new());
     for family in graph.families.values() {
