@@ -17,7 +17,7 @@ pub struct NamedFiles {
     written: Vec<Named>,
 }
 
-/// A file with what it is for.
+/// A file and its purpose.
 #[derive(Clone, Debug)]
 struct Named {
     path: PathBuf,

@@ -88,7 +88,7 @@ impl Progress {
         self.rows = now.to_vec();
     }
 
-    /// Returns the part of the bar behind the supersteps.
+    /// Returns the part of the bar after the supersteps.
     fn message(&self, names: &[&str]) -> String {
         let rate = self.rate.map(|(k, rate)| format!(", {rate:.0} {}/s", names[k]));
         let numbers = self.numbers.iter().map(|(name, value)| format!(", {name} {value}"));

@@ -1,7 +1,7 @@
 //! The variables of a run on the command line: `--set`, `--get`, `--load`, `--save`.
 //!
 //! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file
-//! is read before that. Variables are kept by name, as passes may number them anew.
+//! is read before that. Variables are kept by name, because passes may renumber them.
 
 use crate::files::{array_of, cannot_write, output};
 use crate::options::pair;

@@ -17,19 +17,19 @@
 //! locals, and `return` ends only that worker.
 //!
 //! # Note: Iterations
-//! For given sizes, [`crate::facts`](mod@crate::facts) decides how a loop counts. The *nest* of a loop is its trip
-//! count times the nests of the loops inside, as far as these are known to be short. A loop that certainly has at most
-//! [`FREE_ITERATIONS`] iterations (for a reduction: elements of all binders), and at most [`FREE_NEST`] in its nest,
-//! does not count; so short inner loops cost nothing.
+//! For given sizes, [`crate::facts`](mod@crate::facts) decides how a loop counts. The *weight* of a loop is the number
+//! of iterations in its nest: its trip count times the weights of the loops inside, as far as these are known to be
+//! short. A loop that certainly has at most [`FREE_ITERATIONS`] iterations (for a reduction: elements of all binders),
+//! and a weight of at most [`FREE_NEST`], does not count; so short inner loops cost nothing.
 //!
 //! Any other loop is compared with the limit `iterations` when its bounds are evaluated. It adds its trip count times
-//! the nest of one iteration to the sum of the vertex (of each worker), which is compared with `total_iterations`. A
+//! the weight of one iteration to the sum of the vertex (of each worker), which is compared with `total_iterations`. A
 //! loop that is in no other loop and contains none adds to the sum only if it has more than [`FREE_ITERATIONS`]
 //! iterations.
 //!
-//! A `while` is compared with `iterations` at each iteration, and adds the nest of one iteration each time. It compares
-//! the sum with `total_iterations` before its first iteration, and then after every [`FREE_ITERATIONS`] iterations of
-//! the nest. So nested loops end as well.
+//! A `while` is compared with `iterations` at each iteration, and adds the weight of one iteration each time. It
+//! compares the sum with `total_iterations` before its first iteration, and then after every [`FREE_ITERATIONS`]
+//! iterations of its nest. So nested loops end as well.
 
 mod frame;
 mod expr;
@@ -180,7 +180,7 @@ impl<'c> Interpreter<'c> {
         &self.counters
     }
 
-    /// Allows the execution of so many statements and elements of reductions, over all vertices from now on.
+    /// Allows `statements` statements and elements of reductions to be executed, in all vertices from now on.
     pub fn allow(&mut self, statements: u64) {
         self.left = statements;
     }

@@ -210,7 +210,7 @@ pub fn elements_in(archive: &mut Archive, index: usize) -> Result<Vec<u8>, Strin
 }
 
 impl Header {
-    /// Reads a header, and nothing behind it.
+    /// Reads a header, and nothing after it.
     fn read(from: &mut impl Read) -> Result<Header, String> {
         let wrong = |e: std::io::Error| match e.kind() {
             ErrorKind::UnexpectedEof => "not a NumPy array: it ends in its header".to_string(),
@@ -256,7 +256,7 @@ impl Header {
         Ok(Header { ty, shape, bytes, big_endian, column_major })
     }
 
-    /// Reads the header of an IDX file behind its first four bytes: the lengths of its axes. The format is described
+    /// Reads the header of an IDX file after its first four bytes: the lengths of its axes. The format is described
     /// with the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits").
     fn of_idx(ty: u8, rank: u8, from: &mut impl Read) -> Result<Header, String> {
         let ty = match ty {
@@ -276,7 +276,7 @@ impl Header {
         Ok(Header { ty, shape, bytes, big_endian: ty.bytes() > 1, column_major: false })
     }
 
-    /// Reads the elements behind the header.
+    /// Reads the elements after the header.
     fn elements(self, from: impl Read) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let room = usize::try_from(self.bytes).ok().filter(|&n| bytes.try_reserve_exact(n).is_ok());

@@ -4,10 +4,10 @@
 //! also inside a packet.
 //!
 //! # Note: Shuffled rows
-//! A stream with `shuffle: seed` takes the rows of each pass over the array in an order of its own. Row r has in pass p
-//! the key word0 + 2³²·word1 of the block of Philox 4x32-10 with the counter (r, p), two words each from the low one
-//! on, and the seed as its key. Rows come in the order of their keys, and of their numbers where keys are equal. So
-//! streams with the same seed and as many rows stay together.
+//! A stream with `shuffle: seed` takes the rows of each pass over the array in an order of its own. In pass p, row r
+//! has the key word0 + 2³²·word1 from the block of Philox 4x32-10 whose counter is (r, p), two words each, the low one
+//! first, and whose key is the seed. Rows come in the order of their keys; rows of equal keys in that of their numbers.
+//! So streams with the same seed and the same number of rows stay together.
 //!
 //! Invariant: packets depend on the array and on the declaration of the stream only.
 

@@ -99,7 +99,7 @@ impl Elaborator<'_> {
         Ok(slots.map(|s| s.unwrap_or_else(|| nothing.clone())))
     }
 
-    /// Returns the variables of a class, or the tensors of a nest that are in such variables.
+    /// Returns the variables of a class, or the tensors of a nested value that are in such variables.
     fn of_class(&mut self, class: VarClass, of: Option<Given>) -> Result<Value> {
         let Some(nest) = of else {
             let vars = self.graph.vars.iter().filter(|(_, v)| v.class == class);

@@ -186,7 +186,7 @@ impl Modules {
         self.list.iter().enumerate().map(|(i, m)| (ModuleRef(i as u32), m))
     }
 
-    /// Returns the item behind an entry of a module.
+    /// Returns the item that an entry of a module names.
     pub fn item(&self, module: ModuleRef, entry: Entry) -> Option<(ModuleRef, usize, &ast::Item)> {
         let (module, index) = match entry {
             Entry::Item(i) => (module, i),

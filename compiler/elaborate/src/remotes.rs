@@ -32,7 +32,7 @@ impl Elaborator<'_> {
         Ok(Value::Stream(remote))
     }
 
-    /// Makes a remote buffer of so many rows of a shape.
+    /// Makes a remote buffer of `rows` rows of a shape.
     pub fn remote_buffer(
         &mut self,
         name: SmolStr,

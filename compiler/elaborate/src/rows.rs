@@ -22,7 +22,7 @@ use smol_str::SmolStr;
 
 /// A later read joins an earlier one only within this many steps of a body.
 const WINDOW: usize = 64;
-/// The rows read in one superstep take at most one part in so many of the memory.
+/// The rows read in one superstep take at most one part in this number of the memory.
 const SHARE: u64 = 16;
 
 /// An index of one axis that is known only at run time.

@@ -218,7 +218,7 @@ impl Elaborator<'_> {
             StmtKind::While { cond, body } => self.while_loop(*cond, body, span)?,
             StmtKind::Repeat { index, range, body } => self.repeat(index.as_ref(), *range, body, span)?,
             StmtKind::Return(value) => {
-                // What failed has been reported; the statements behind it are not reached.
+                // What failed has been reported; the statements after it are not reached.
                 let value = value.map_or(Ok(Value::Unit), |v| self.expr(v)).unwrap_or(Value::Error);
                 return Ok((Value::Unit, Flow::Return(value, span)));
             }

@@ -36,7 +36,8 @@ pub(crate) fn joined(graph: &Graph, family: &Family) -> Option<Family> {
     joined_up_to(graph, family, (total / VERTICES).clamp(ELEMENTS.0, ELEMENTS.1))
 }
 
-/// Works like [`joined`]; a vertex writes at most `wanted` elements of a field, or as many as before.
+/// Works like [`joined`]; a vertex writes at most `wanted` elements of a field, or what it already wrote if that is
+/// more.
 fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
     let grid = Grid::new(graph, family);
     if family.domain.count() < 2 || !is_regular(family) {

@@ -31,7 +31,7 @@ pub enum Content {
     Var(VarId),
     /// A landing buffer of a compute set's plan: the n-th of those on the tile, in the order of the plan.
     SetBuffer(ComputeSetId, u32),
-    /// A landing buffer of a copy's plan, likewise.
+    /// A landing buffer of a copy's plan, numbered in the same way.
     CopyBuffer(CopyId, u32),
     /// The tile's part of the packets that a stream holds `ahead`.
     Packets(StreamId),

@@ -199,8 +199,8 @@ impl HomeRun {
     }
 }
 
-/// An index of runs that samples one element in every `2^shift`: the run that holds it. It has at most as many entries
-/// as there are runs and at least half as many, so a few steps find the run of any element.
+/// An index of runs: the run of one element in every `2^shift`. There are at most as many entries as runs, and at least
+/// half as many, so a few steps find the run of any element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunIndex {
     /// The binary logarithm of the distance between samples.

@@ -6,7 +6,7 @@
 //! and can be moved to it over the steps between.
 //!
 //! # Note: Cuts
-//! The vertices of a chain are cut anew (`cut`). The candidates are the boxes in which other steps have written what
+//! The vertices of a chain get a new cut (`cut`). The candidates are the boxes in which other steps have written what
 //! the chain reads, each perhaps divided among the workers of a tile; the boxes of the chain's own steps; and equal
 //! boxes. A candidate costs the time of its vertices, plus an exchange for each operand that was written in other
 //! boxes. Steps with tiles in the text keep their vertices.
@@ -256,13 +256,13 @@ impl<'g> Fuser<'g> {
         }
     }
 
-    /// Returns a step as a map that can be cut anew, or `None` if it is none.
+    /// Returns a step as a map whose cut may change, or `None` if the step is no such map.
     fn map(&mut self, step: StepId) -> Option<Map<'g>> {
         let addressed = AddressedGraph { graph: self.graph, offsets: &self.offsets };
         let map = match self.graph.steps[step].kind {
             StepKind::Execute(set) if self.executions.0[set.index()] == 1 => {
                 let families = &self.graph.sets[set].families;
-                // What the text places, and what it states the cycles of, stays as it is.
+                // Vertices that the text places, and vertices with stated cycles, stay as they are.
                 let is_fixed = |f: &Family| f.tile.is_some() || self.graph.codelets[f.codelet].cycles.is_some();
                 if families.iter().any(|&f| is_fixed(&self.graph.families[f])) {
                     return None;

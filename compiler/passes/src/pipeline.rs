@@ -10,8 +10,8 @@
 //! `--time` all follow it.
 //!
 //! # Note: Memory
-//! `place-tiles` estimates how much memory a placement needs. If a few tiles then lack memory, the graph is placed anew
-//! by a search that counts more and fills less, and so uses more tiles.
+//! `place-tiles` estimates how much memory a placement needs. If a few tiles then lack memory, the graph is placed
+//! again by a search that counts more and fills less, and so uses more tiles.
 //!
 //! Invariant: with debug assertions, the verifier of a pass runs after it. A stage that was read from text is never
 //! trusted: see [`resume`].

@@ -1,4 +1,4 @@
-//! How far the passes have come, for what runs beside them on another thread.
+//! How far the passes have come, for work that runs at the same time on another thread.
 //!
 //! Invariant: once the passes have ended, nobody waits, even if they ended by a panic.
 

@@ -188,7 +188,7 @@ fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<P
                 let end = u32::try_from(found.end).ok()?;
                 let end = match coalesced {
                     Some(coalesced) if coalesced.write(found, machine, &mut result) => end,
-                    // If coalesced jobs cannot be split into their transfers, the transfers are scheduled anew.
+                    // If coalesced jobs cannot be split into their transfers, the transfers themselves are scheduled.
                     Some(_) => {
                         let found = best(whole.clone(), u64::MAX, machine);
                         write(whole, &found, machine, &mut result);

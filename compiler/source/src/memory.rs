@@ -2,8 +2,8 @@
 //!
 //! # Note: Charged bytes
 //! Tables are charged where they are made, in bytes that depend on the input alone: never on the allocator, the number
-//! of threads or the host. What lives until the end is not given back, so the sum bounds what lives at one
-//! time, and two compilations of one text fail at the same statement.
+//! of threads or the host. What lives until the end is not given back, so the sum bounds what lives at
+//! one time, and two compilations of one text fail at the same statement.
 
 use std::sync::Arc;
 use std::sync::OnceLock;

@@ -9,7 +9,7 @@ pub fn closest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
     near.min().map(|(_, name)| name)
 }
 
-/// Returns what stands for a name of other languages, if it is one.
+/// Returns the help for a name of another language: what the language has instead. `None` for any other name.
 pub fn foreign(name: &str) -> Option<&'static str> {
     Some(match name {
         "range" | "xrange" | "arange" => "a range is written `0..n`, or `0..n by 2`",

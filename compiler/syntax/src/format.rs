@@ -70,7 +70,7 @@ impl Printer<'_> {
     }
 }
 
-/// What of an item decides on the blank lines around it in a module built in memory.
+/// The properties of an item that determine the blank lines around it, in a module built in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ItemGroup {
     has_body: bool,

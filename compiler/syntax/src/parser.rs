@@ -32,9 +32,9 @@ const MAX_ERRORS: usize = 100;
 /// Maximal number of repairs of one item.
 const MAX_REPAIRS: usize = 50;
 
-/// The bytes that the syntax tree takes for each byte of text, at most about that; measured with short statements.
+/// About the most bytes that the syntax tree takes for each byte of text; measured with short statements.
 const TREE: u64 = 50;
-/// The bytes that the numbers of repeated rows and of lists of integers take for each byte of text, at most.
+/// The most bytes that the numbers of repeated rows and of lists of integers take for each byte of text.
 const ROWS: u64 = 4;
 
 /// Parses a file. Errors are added to `diagnostics`; text that could not be parsed is an `Error` node in the tree.

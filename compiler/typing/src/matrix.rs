@@ -1,8 +1,8 @@
 //! The matrix unit, `amp(c, a, b)`.
 //!
 //! Invariant: its operands are views of floats, and `c` is writable. All axes of `c` and `a` but the last are rows; `b`
-//! is two-dimensional. `amp` never exposes an undefined
-//! element: an element of an `out` field has been written, or keeps its old value, or is written again later.
+//! is two-dimensional. `amp` never exposes an undefined element: an element of an `out` field has been written, or
+//! keeps its old value, or is written again later.
 
 use super::builder::Builder;
 use super::types::Class;

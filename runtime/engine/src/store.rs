@@ -46,7 +46,7 @@ pub(crate) trait Store {
         Ok(0)
     }
 
-    /// Reads the elements of a run in order; `into` has as many bytes.
+    /// Reads the elements of a run in order; `into` has the length of their bytes.
     fn read(&self, run: Run, into: &mut [u8]);
 
     /// Writes the elements of a run in order.

@@ -15,7 +15,7 @@ pub struct Profile {
     pub target: String,
     /// The number of its IPUs.
     pub ipus: u32,
-    /// The number of replicas, each with so many IPUs. The figures are those of one replica.
+    /// The number of replicas, each of which has `ipus` IPUs. The figures are those of one replica.
     #[serde(skip_serializing_if = "is_one")]
     pub replicas: u32,
     /// The number of tiles of each IPU.

@@ -100,7 +100,7 @@ impl Lower<'_, '_> {
         body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
     }
 
-    /// Emits as many iterations of a loop as can run in vectors. Returns `None` if the loop has to stay scalar.
+    /// Emits the iterations of a loop that can run in vectors. Returns `None` if the loop has to stay scalar.
     fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
         self.refusal.set(None);
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {

@@ -289,7 +289,7 @@ impl Line<'_, '_, '_> {
         is_product(&&v) && user.is_some_and(takes)
     }
 
-    /// Returns the elements of a vector: as many of the widest type in memory or operations as 64 bits hold.
+    /// Returns the elements of a vector: the number of elements in 64 bits of the widest type in memory or operations.
     fn width(&self, values: &[Val], stores: &[(Pointer, i64, ElemType, Val)]) -> u32 {
         let nodes = &self.demand.walk.graph.nodes;
         let loaded = values.iter().filter(|&&v| matches!(nodes[v].op, Op::Load(_))).map(|&v| nodes[v].ty.bytes());

@@ -17,7 +17,7 @@ pub(super) struct Poly {
 
 /// Maximal number of terms.
 const TERMS: usize = 16;
-/// Maximal number of factors of a term: an index into a field of so many dimensions is one term for each.
+/// Maximal number of factors of a term. An index into a field of d dimensions has terms of up to d factors.
 const DEGREE: usize = 8;
 
 impl Default for Poly {

@@ -97,7 +97,7 @@ pub(super) fn unrolled(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool 
     trips <= UNROLLED && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
 
-/// Returns whether a reduction of so many elements without a filter is unrolled, like [`unrolled`].
+/// Works like [`unrolled`], for a reduction of `elements` elements without a filter.
 pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, r: &Reduce) -> bool {
     let numbers = Numbers::of(codelet, r);
     let each = size_beside(codelet, &r.before, &numbers).map(|n| n + operations_beside(codelet, r.value, &numbers) + 1);

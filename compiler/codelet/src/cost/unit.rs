@@ -1,10 +1,10 @@
 //! The matrix unit of a tile.
 //!
 //! # Note: Passes
-//! The unit holds the coefficients of one pass: a part of the second operand, [`TERMS`] terms by as many columns as it
-//! does multiply-adds of `f32` in a cycle. The supervisor loads them; then the workers run at the same time, each over
-//! its own rows. A pass therefore takes the load and the time of the worker with most rows. The bundles of a worker are
-//! PopLibs' estimate of a partial convolution of `f32`, `46 + 8 · (rows - 3)`.
+//! The unit holds the coefficients of one pass, a part of the second operand: [`TERMS`] terms of each column, and one
+//! column for each multiply-add of `f32` in a cycle. The supervisor loads them; then the workers run at the same time,
+//! each over its own rows. A pass therefore takes the load and the time of the worker with most rows. The bundles of a
+//! worker are PopLibs' estimate of a partial convolution of `f32`, `46 + 8 · (rows - 3)`.
 //!
 //! Invariant: the unit's time is in cycles, not bundles, since the load is not a worker's.
 

@@ -110,7 +110,7 @@ impl Elaborator<'_> {
         self.replaced(&like.value, like.span, &mut values.into_iter(), &mut replacements)
     }
 
-    /// Returns a nested value with its tensors replaced by as many `values`.
+    /// Returns a nested value with its tensors replaced by `values`, one for each.
     fn replaced(
         &mut self,
         value: &Value,
@@ -155,7 +155,7 @@ impl Elaborator<'_> {
         if let Some(known) = by.known.get(&address) {
             return Ok(known.clone());
         }
-        // A function may mention the nest that it is in.
+        // A function may mention the nested value that it is in.
         by.known.insert(address, None);
         let found = match value {
             Value::List(list) => {

@@ -47,7 +47,7 @@ impl Budget {
         self.left
     }
 
-    /// Sets the number of remaining steps, after an attempt that is charged otherwise or not at all.
+    /// Sets the number of remaining steps, after an attempt whose steps are charged in another way, or not charged.
     pub fn set_left(&mut self, steps: u64) {
         if !self.stopped {
             self.left = steps;

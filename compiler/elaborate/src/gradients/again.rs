@@ -69,7 +69,7 @@ impl Elaborator<'_> {
         Ok(seen_in(&t.view, &made.view, &new.view).map(|view| Tensor { view, ty: t.ty }))
     }
 
-    /// Returns whether a value of an iteration can be made again by at most so many operations.
+    /// Returns whether a value of an iteration can be made again by at most `left` operations. Takes them from `left`.
     fn can_be_made_again(&self, w: &ReverseWalk, k: usize, t: &Tensor, since: Moment, left: &mut u32) -> bool {
         let Some((e, made)) = self.maker_in_loop(w, k, t, since) else { return false };
         if *left == 0 || seen_in(&t.view, &made.view, &made.view).is_none() {

@@ -31,7 +31,7 @@ pub struct Write {
     pub span: Span,
 }
 
-/// What is recorded beside the tapes.
+/// The state of recording: everything but the tapes.
 #[derive(Debug, Default)]
 pub struct Recorder {
     on: bool,

@@ -50,7 +50,7 @@ pub struct LoopContext {
     pub index_again: Option<Tensor>,
     /// Values that were read back.
     pub rows: Vec<(Kept, Tensor)>,
-    /// Whether what is kept of its iterations is beside the tiles.
+    /// Whether the values that are kept of its iterations are in remote buffers.
     pub offload: bool,
 }
 

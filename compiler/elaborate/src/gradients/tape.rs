@@ -138,7 +138,7 @@ pub enum EntryKind {
 pub struct LoopAttributes {
     /// `#[recompute]`: most are computed again.
     pub recompute: bool,
-    /// `#[offload]`: those that are kept are beside the tiles.
+    /// `#[offload]`: values that are kept are in remote buffers.
     pub offload: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Phases: the steps of a pipeline, by the places on which they run.
 //!
-//! Invariant: phases keep the order of the steps, but for steps of a `grad` that belong to no stage: such a step moves
-//! to the last phase that touches what it touches.
+//! Invariant: phases keep the order of the steps, except steps of a `grad` that belong to no stage: such a step moves
+//! to the last phase on which it depends: one of the two writes a variable that the other accesses.
 
 use super::accesses::Accesses;
 use super::schedule::PhaseKind;
@@ -86,8 +86,8 @@ impl Elaborator<'_> {
         Ok(phases)
     }
 
-    /// Adds a step of a `grad` that belongs to no stage to the last phase that touches what it touches. Reports other
-    /// steps outside stages.
+    /// Adds a step of a `grad` that belongs to no stage to the last phase on which it depends. Reports other steps
+    /// outside stages.
     fn add_to_last_phase(&mut self, phases: &mut [Phase], mut node: Node, locals: &Locals, span: Span) -> Result<()> {
         let own = Accesses::of(&self.graph, [&node]);
         let meets = |p: &&mut Phase| {

@@ -318,7 +318,7 @@ pub struct Amp {
 }
 
 /// A sub-view of a field or local array: element (…, i, j) is at `at` with `i * row_step` added to the index of
-/// dimension `row_dim`, `j * col_step` to that of `col_dim`, and likewise for the axes around the rows.
+/// dimension `row_dim`, `j * col_step` to that of `col_dim`, and so on for the axes around the rows.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     /// The field or array.

@@ -29,7 +29,7 @@ pub enum BoxNode {
 pub struct BoxTree {
     /// The outermost node.
     pub root: BoxNode,
-    /// The digit behind each axis; `None` is an axis of length 1.
+    /// The digit of each axis; `None` for an axis of length 1.
     pub axes: Vec<Option<usize>>,
     /// The shape of the field, if its axes are not those of the tree.
     pub reshape: Option<Shape>,

@@ -67,9 +67,9 @@ pub const STEPS: u64 = 100_000;
 /// The number of tries without success after which the search returns to the best order.
 const PATIENCE: u64 = 8;
 
-/// The numbers of items that cannot fit above which they are packed only once, and not at all: packing takes quadratic
-/// time.
+/// More items than this that cannot fit are packed only once: packing takes quadratic time.
 const MANY: usize = 1_000;
+/// More items than this that cannot fit are placed side by side.
 const CROWD: usize = 10_000;
 
 /// Returns a peak that no packing is below.

@@ -90,7 +90,7 @@ fn with_neighbours(mapping: &Mapping, var: &Var) -> Mapping {
     Mapping::fit(&var.shape, runs)
 }
 
-/// Completes a mapping: open elements are placed in order as `spread` places a variable of as many elements.
+/// Completes a mapping: open elements are placed in order, as `spread` places a variable of that length.
 pub(super) fn fill(var: &Var, mapping: &Mapping, spread: &Mapping) -> Mapping {
     let len = var.len();
     let mut rest = spread.runs(open_elements(mapping, len)).map(|r| (r.1 - r.0, r.2));

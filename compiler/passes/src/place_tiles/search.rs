@@ -96,7 +96,7 @@ fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
     finish(graph, problem.placement, problem, &search.best)
 }
 
-/// Returns the number of tiles of as many processors as hold some variables with room to spare.
+/// Returns the number of tiles of the fewest processors that hold some variables in the share `room` of their memory.
 pub(super) fn least_reach<'v>(vars: impl Iterator<Item = &'v Var>, machine: &Machine, room: f64) -> u32 {
     let bytes = vars.map(|v| v.bytes()).fold(0, u64::saturating_add);
     let room = (f64::from(machine.usable_bytes()) * room) as u64 * u64::from(machine.chip.tiles);

@@ -12,7 +12,7 @@
 //! them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
 //! exchange a tile copies about as many bytes as its strided edges have. A plan that sent such pieces one by one would
 //! model another program. The same holds for pieces of consecutive vertices, so a move stays open until that of the
-//! next vertex comes. Many small sends between two tiles, and sends that mostly repeat the same words, are likewise
+//! next vertex comes. Many small sends between two tiles, and sends that mostly repeat the same words, are also
 //! replaced by one to a staging buffer ([`scattered`]).
 //!
 //! # Note: Moves within a tile
@@ -141,7 +141,7 @@ impl Router {
         Ok(())
     }
 
-    /// Routes the open moves. Slots then begin anew.
+    /// Routes the open moves. Slots are then numbered from 0 again.
     pub fn close(&mut self, buffers: &mut Buffers) -> Result<(), PlanError> {
         let open = std::mem::take(&mut self.open);
         open.into_iter().flatten().try_for_each(|(m, pad)| self.route(m, &pad, buffers))

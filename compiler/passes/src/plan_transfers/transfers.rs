@@ -40,7 +40,8 @@ pub(super) enum Cutting {
     /// Everywhere.
     #[default]
     All,
-    /// Where the sender's time matters, or on the way to another processor; a processor has so many tiles.
+    /// Where the sender's time matters, or on the way to another processor; `processor_tiles` is the number of tiles of
+    /// a processor.
     Busy { processor_tiles: u32 },
 }
 

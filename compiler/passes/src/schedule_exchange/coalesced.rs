@@ -3,9 +3,9 @@
 //! # Note: Many small transfers
 //! Windows of images, and other boxes whose rows land apart, are many transfers of a few words. Those of one sender to
 //! the same receivers wait for the same ports, so little is lost if they follow one another without a gap. A job of
-//! them is short beside the load of the fullest port, so that other jobs find room beside it.
+//! them is short compared with the load of the fullest port, so that other jobs find room.
 //!
-//! Invariant: a coalesced job takes as many cycles as its transfers one after the other, at either rate.
+//! Invariant: a coalesced job takes the cycles of its transfers one after the other, at either rate.
 
 use super::Found;
 use super::ports::{Jobs, Ports, cycles};

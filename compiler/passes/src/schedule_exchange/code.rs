@@ -3,7 +3,7 @@
 //! # Note: Instructions
 //! A tile runs one send for every `words_per_send` words of a slice, and `receive_instructions` for every slice that it
 //! receives (the sender's number and the destination). In a pair that receives together, both tiles run the latter.
-//! Words for other processors or replicas count likewise, as one slice. Branches, returns and the sync are not counted.
+//! Words for other processors or replicas count as one slice. Branches, returns and the sync are not counted.
 //!
 //! Invariant: the size is a function of plan, schedule and machine alone.
 

@@ -21,7 +21,7 @@ const JUDGED: u64 = 8;
 
 /// Returns whether a schedule of much work, made in the order of time, should be given up at cycle `now`, when `left`
 /// of `all` cycles of ports have not begun. Ports find partners more easily at first than at last, so a schedule that
-/// is behind an even pace does not catch up before `limit`.
+/// is slower than an even pace does not catch up before `limit`.
 pub(super) fn lags(now: u64, limit: u64, left: u64, all: u64) -> bool {
     let at_pace = all as u128 * now as u128;
     now >= limit / JUDGED && ((all - left) as u128) < at_pace / limit.max(1) as u128

@@ -1,5 +1,5 @@
-//! Equivalence classes of phases. Phases that move as many words between the same tiles have one schedule, such as
-//! those of steps that alternate between two variables.
+//! Equivalence classes of phases. Phases that move the same numbers of words between the same tiles have one schedule,
+//! such as those of steps that alternate between two variables.
 //!
 //! Invariant: the phases of a class differ only in the addresses of words on their tiles, on which no schedule depends.
 

@@ -6,7 +6,7 @@
 //! Otherwise, and for multicasts, it looks along the list of its transfers, the most critical first (`lists`).
 //!
 //! # Note: Patience
-//! If few transfers can start, a port may search a long list in vain again and again. So all list entries that are
+//! If few transfers can start, a port may search a long list many times without success. So all list entries that are
 //! examined are counted, and after [`PATIENCE`] each port examines only a few. A transfer that it misses starts when
 //! another of its ports searches. If no port is busy any more and transfers are left, all ports search again, and no
 //! transfer to one receiver waits for multicasts any more: then the first transfer of every list can start.

@@ -21,9 +21,9 @@ pub(super) fn parts(jobs: &Jobs, ports: &Ports, size: u64) -> Option<Jobs> {
     })
 }
 
-/// Returns the jobs with most multicasts cut into parts of one receiver, so that few are left: of each sender as many
-/// as its slack allows, the others into larger parts, or `None` if none is cut. No sender is busy for longer than
-/// `limit`, which is not below the bound.
+/// Returns the jobs with most multicasts cut, or `None` if none is cut. A sender's multicasts are cut into parts of one
+/// receiver as far as its slack allows, the others into larger parts. No sender is busy for longer than `limit`, which
+/// is not below the bound.
 pub(super) fn singles(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<Jobs> {
     let mut by_sender: Vec<(u32, u32)> = (0..ports.len() as u32)
         .filter(|&k| ports.is_multicast(k as usize))
@@ -72,7 +72,7 @@ fn most_parts(jobs: &Jobs, job: usize, size: u64) -> u64 {
     if n.is_multiple_of(unit) { n.div_ceil(size.max(unit)) } else { 1 }
 }
 
-/// Returns the jobs, each cut into so many parts, or `None` if none is cut.
+/// Returns the jobs, with job k cut into `parts(k)` parts, or `None` if none is cut.
 fn cut(jobs: &Jobs, parts: impl Fn(usize) -> u64) -> Option<Jobs> {
     let count = (0..jobs.list.len()).map(|k| parts(k) as usize).sum();
     if count == jobs.list.len() {

@@ -29,7 +29,7 @@ pub enum Lane {
     Mask,
     /// A truth value for each element of 8 bits, in kernels with several elements per iteration.
     Mask8,
-    /// A truth value for each element of 16 bits, likewise.
+    /// A truth value for each element of 16 bits, in such kernels.
     Mask16,
 }
 

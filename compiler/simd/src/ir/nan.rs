@@ -6,7 +6,7 @@
 //! k = x * log2(e) + c;  p = polynomial(x, k);  y = p * float(bits(k) << 23);
 //! ```
 //!
-//! they are in vain: if `k` is NaN, so is `x`, then `p` is NaN too, and so is `y`, whatever the bits are.
+//! they are unnecessary: if `k` is NaN, so is `x`, then `p` is NaN too, and so is `y`, whatever the bits are.
 //!
 //! Invariant: with the bits of any NaN, each effect and each loaded element is the same, except for the bits of a NaN.
 

@@ -4,7 +4,7 @@
 
 use crate::ir::{GROUP, Lane};
 
-/// The most vectors of one step: three operands and a result. At least as many registers are never held.
+/// The most vectors of one step: three operands and a result. At least this many registers stay free for them.
 pub(super) const WIDEST: u8 = 4;
 
 /// The greatest unroll factor. Each unrolled group has accumulators of its own where their order does not matter.
@@ -75,7 +75,7 @@ impl Level {
         (GROUP as usize * lane.bytes().max(4) as usize).div_ceil(self.bytes() as usize)
     }
 
-    /// Returns the registers for accumulators and indices if the body is to have as many.
+    /// Returns the number of registers for accumulators and indices that leaves half of all registers to the body.
     pub fn spare_registers(self) -> usize {
         usize::from(self.registers() / 2)
     }

@@ -91,7 +91,7 @@ pub struct VarDecl {
     pub init: Option<ExprId>,
     /// The place of its elements.
     pub place: Option<Place>,
-    /// The place in which its elements lie somewhere.
+    /// The place whose tiles hold its elements; the compiler chooses among them.
     pub within: Option<ExprId>,
     /// The source span.
     pub span: Span,
@@ -243,7 +243,7 @@ pub struct Vertex {
     pub args: Vec<Arg>,
     /// The place where it runs.
     pub place: Option<Place>,
-    /// The place in which it runs somewhere.
+    /// The place on one of whose tiles it runs; the compiler chooses the tile.
     pub within: Option<ExprId>,
     /// `for …`
     pub family: Vec<Binder>,

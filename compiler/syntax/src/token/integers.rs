@@ -14,7 +14,7 @@ pub use list::IntegerList;
 use super::repeated::number;
 use super::{Lexeme, Token};
 
-/// Fewer integers behind the first entry are read one by one.
+/// Fewer integers after the first entry are read one by one.
 const LEAST: usize = 16;
 
 /// The first entry of a list.
@@ -56,7 +56,7 @@ pub fn first_entry(lexemes: &[Lexeme], text: &str, base: u32) -> Option<First> {
     (is_tuple == (integers.len() > 1)).then_some(First { list, start: before[open + 1].span.lo, integers })
 }
 
-/// Reads the entries after the first one of a list; `text` follows the comma behind it, at offset `base`. Returns the
+/// Reads the entries after the first one of a list; `text` follows the comma after it, at offset `base`. Returns the
 /// list with the range of this text, or `None` if there are few, or something else is in the list.
 pub fn integers(text: &str, base: u32, first: First) -> Option<(IntegerList, std::ops::Range<usize>)> {
     let bytes = text.as_bytes();
@@ -91,7 +91,7 @@ pub fn integers(text: &str, base: u32, first: First) -> Option<(IntegerList, std
     enough.then(|| (IntegerList::new(width, &values, starts), begin..end))
 }
 
-/// Returns the offset behind a character that must be here.
+/// Returns the offset after a character that must be at `at`; `None` if it is not.
 fn behind(text: &[u8], at: usize, character: u8) -> Option<usize> {
     (text.get(at) == Some(&character)).then_some(at + 1)
 }

@@ -23,7 +23,7 @@ pub struct Lexed {
     pub lists: usize,
     /// The list of each [`Token::Integers`], its first entry too, in order.
     pub integers: Vec<IntegerList>,
-    /// Whether the text goes on behind the tokens, of which there are as many as were asked for.
+    /// Whether the text has more tokens than were asked for.
     pub is_cut: bool,
 }
 
@@ -131,7 +131,7 @@ fn span(lexer: &Lexer<'_, Token>, base: u32) -> Span {
     Span::new(base + range.start as u32, base + range.end as u32)
 }
 
-/// Returns whether the current token stands right behind the dot of a dotted name, as in `net.0.w`.
+/// Returns whether the current token directly follows the dot of a dotted name, as in `net.0.w`.
 fn is_behind_dot(lexer: &Lexer<'_, Token>, base: u32, out: &Lexed) -> bool {
     let ends = |t: Token| t.is_contextual() || matches!(t, Token::Ident | Token::ParenClose | Token::BracketClose);
     match out.lexemes[..] {

@@ -32,7 +32,7 @@ pub(super) unsafe fn product<V: Vector>(call: &Product, start: Start<V::Float>, 
         return;
     }
     if call.m <= flat::ROWS && call.c.col == element && call.b.col == element {
-        // SAFETY: passed on; the function is that of so many rows.
+        // SAFETY: passed on; the function is that for `m` rows.
         return unsafe { kernels.flats[call.m as usize - 1](&call, start) };
     }
     // A sum that is added to another cannot be continued, so slabs then are whole blocks of terms.
@@ -109,7 +109,7 @@ impl<F: Float> BlockedProduct<'_, F> {
         while row < self.call.m {
             let rows = (self.call.m - row).min(self.plan.rows);
             if self.plan.pack_a {
-                // SAFETY: the rows are inside, and there is room for as many.
+                // SAFETY: the rows are inside, and there is room for them.
                 unsafe { self.pack_rows::<V>(&slab, row, rows) };
             }
             let tallest = if self.plan.pack_a { packed_rows::<V>() } else { V::ROWS } as u64;
@@ -214,7 +214,7 @@ impl<F: Float> BlockedProduct<'_, F> {
             start: slab.start,
         };
         let run = self.kernels.tiles[rows as usize - 1][vectors - 1];
-        // SAFETY: the caller's promise; the function is that of so many rows and vectors.
+        // SAFETY: the caller's promise; the function is that for these numbers of rows and vectors.
         unsafe { if c.col == element { run(&tile) } else { scattered(run, tile, c.col, rows) } }
     }
 }

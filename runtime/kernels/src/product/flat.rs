@@ -27,7 +27,7 @@ pub(super) unsafe fn flat<V: Vector, const M: usize>(call: &Product, start: Star
     let mut j = 0;
     while j < call.n {
         let columns = (call.n - j).min(span) as usize;
-        // SAFETY: columns j.. of the call, as many as there are.
+        // SAFETY: these are columns of the call, from column j on.
         unsafe { chunk::<V, M>(&Product { c: call.c.from(0, j), b: call.b.from(0, j), ..*call }, columns, start) };
         j += columns as u64;
     }

@@ -262,7 +262,7 @@ unsafe fn run<V: Vector>(
         let rows = &call.rows[from as usize..end as usize];
         let tile = LinkedTile { base: call.base, rows, shift, columns: panel.columns, links, padded, start };
         let run = kernels.tiles[rows.len() - 1][panel.vectors - 1];
-        // SAFETY: the caller's promise; the function is that of so many rows and vectors.
+        // SAFETY: the caller's promise; the function is that for these numbers of rows and vectors.
         unsafe { run(&tile) };
     }
 }

@@ -8,21 +8,21 @@ use super::vector::Vector;
 
 /// Up to `ROWS` rows of up to `WIDTH` vectors of `c`, whose columns are contiguous.
 pub(super) struct Tile<F> {
-    /// Element (0, 0) and bytes from row to row.
+    /// Element (0, 0) of `c`.
     pub c: *mut F,
     /// Bytes from row to row of `c`.
     pub c_row: i64,
     /// Columns of `c`; the last vector of the tile has at least one.
     pub columns: usize,
-    /// Element (0, 0).
+    /// Element (0, 0) of `a`.
     pub a: *const u8,
-    /// Bytes from row to row.
+    /// Bytes from row to row of `a`.
     pub a_row: i64,
-    /// Bytes from term to term.
+    /// Bytes from term to term in `a`.
     pub a_step: i64,
-    /// Element (0, 0); columns are contiguous.
+    /// Element (0, 0) of `b`, whose columns are contiguous.
     pub b: *const u8,
-    /// Bytes from term to term.
+    /// Bytes from term to term in `b`.
     pub b_step: i64,
     /// Whether rows of `b` have all lanes of the tile's vectors, not only the columns.
     pub padded: bool,

@@ -51,7 +51,7 @@ impl Lower<'_, '_> {
         if plan.nested { plan.strided == 0 } else { plan.size >= 6 * plan.strided }
     }
 
-    /// Emits as many iterations as vectors can run. With `keeps`, the last one is left over.
+    /// Emits the iterations that vectors can run. With `keeps`, the last one is left over.
     pub(in crate::lower) fn vector_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
         match range.trips {
             Some(trips) => self.known_loop(plan, range, trips, keeps),

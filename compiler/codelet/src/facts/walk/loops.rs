@@ -226,7 +226,8 @@ impl FactsWalk<'_> {
         self.charge(u64::try_from(trips).ok()?, body).then_some((first, trips))
     }
 
-    /// Takes iterations from those that may be walked one by one, if so many are left. Long ones count several times.
+    /// Takes `iterations` from those that may still be walked one by one; returns whether enough were left. Long
+    /// iterations count several times.
     fn charge(&mut self, iterations: u64, body: &StmtBlock) -> bool {
         let (codelet, Some(worker)) = (self.codelet, &mut self.worker) else { return false };
         if worker.single == 0 {

@@ -1,6 +1,6 @@
 //! The last group of a kernel, if the iterations are not whole groups.
 //!
-//! A processor may treat a masked store as one of all lanes: a load of the bytes behind it, which are often the start
+//! A processor may treat a masked store as one of all lanes: a load of the bytes after it, which are often the start
 //! of the next row, waits until the store is in the cache. So there are several ways, the best first:
 //!
 //! - If iterations may run twice, the last group ends with the last iteration and overlaps the group before it.

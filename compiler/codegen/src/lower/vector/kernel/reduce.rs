@@ -63,8 +63,8 @@ impl Lower<'_, '_> {
         (straight && in_place && self.kernel_pays(&plan)).then_some(plan)
     }
 
-    /// Returns plans for as many of the reductions, from the first on, as one kernel has registers for. Their ranges
-    /// are equal.
+    /// Returns plans for the first reductions, up to the number for which one kernel has registers. Their ranges are
+    /// equal.
     pub(in crate::lower) fn kernel_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
         let level = self.level();
         let (mut lanes, mut ramps, mut size) = (0, 0, 0);
