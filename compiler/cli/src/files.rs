@@ -10,7 +10,7 @@ use girder::source::SourceMap;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// The files that one command line reads and writes.
 #[derive(Clone, Debug, Default)]
 pub struct NamedFiles {
     read: Vec<Named>,

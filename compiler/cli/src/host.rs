@@ -63,7 +63,7 @@ impl Sink {
     }
 }
 
-/// See the module.
+/// The host of a run on the command line.
 pub struct Console {
     names: Vec<String>,
     /// The type of each stream whose packets are single numbers.

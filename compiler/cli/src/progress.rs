@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_millis(700);
 /// The time between two measurements of the rate.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// The bar of a run; nothing if no terminal shows it.
 pub struct Progress {
     watched: bool,
     bar: Option<ProgressBar>,

@@ -29,7 +29,7 @@ pub enum Stop {
 /// The result of a subcommand.
 pub type Done = Result<(), Stop>;
 
-/// See the module.
+/// A writer of diagnostics and results, in one format.
 pub struct Report {
     format: Format,
     color: bool,

@@ -15,7 +15,7 @@ use girder::outputs::Output;
 use girder::shaped;
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// The variables that a command line sets, gets, loads and saves.
 #[derive(Default)]
 pub struct Variables {
     /// `--load`, with the names of the variables that the file holds.

@@ -10,7 +10,7 @@ use girder_passes::progress::Progress;
 use girder_source::{Session, SourceMap};
 use std::sync::Arc;
 
-/// See the module.
+/// A run in mode fast beside the passes.
 pub struct Early<'a> {
     /// The limits and the stop flag of the run. The flag is set if a pass fails.
     pub session: &'a Session,

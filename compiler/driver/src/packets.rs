@@ -17,7 +17,7 @@ use girder_ir::graph::Stream;
 use girder_ir::types::ElemType;
 use girder_kernels::random::philox;
 
-/// See the module.
+/// The packets of one `in` stream.
 #[derive(Debug)]
 pub struct Packets {
     elements: Elements,

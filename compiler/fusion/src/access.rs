@@ -11,7 +11,7 @@ use girder_ir::codelet::{Codelet, Dir, ExprKind, Index, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use smallvec::SmallVec;
 
-/// See the module.
+/// The only access of a reduction to a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElementAccess {
     /// The field.

@@ -46,7 +46,7 @@ use tile::ClassShape;
 /// Another placement is tried if at most one tile in this many lacks memory.
 const FEW: u64 = 4;
 
-/// See the module.
+/// The pass `allocate-memory`.
 pub struct AllocateMemory;
 
 impl Pass for AllocateMemory {

@@ -36,7 +36,7 @@ pub(crate) use independence::{JoinedCopies, Touches, are_independent};
 use report::Reporter;
 use touch::{Touch, Who};
 
-/// See the module.
+/// The pass `check-races`.
 pub struct CheckRaces;
 
 impl Pass for CheckRaces {

@@ -25,7 +25,7 @@ use girder_source::{Diagnostic, Failed, Result, Span};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-/// See the module.
+/// The pass `check-replicas`.
 pub struct CheckReplicas;
 
 /// The most violations that are reported.

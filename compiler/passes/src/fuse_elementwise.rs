@@ -48,7 +48,7 @@ use sequence::Sequence;
 use smol_str::{SmolStr, format_smolstr};
 use writers::{Writers, writes};
 
-/// See the module.
+/// The pass `fuse-elementwise`.
 pub struct FuseElementwise;
 
 impl Pass for FuseElementwise {

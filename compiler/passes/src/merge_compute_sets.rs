@@ -22,7 +22,7 @@ use girder_ir::program::StepKind;
 use girder_machine::Machine;
 use girder_source::{Cancel, Result};
 
-/// See the module.
+/// The pass `merge-compute-sets`.
 pub struct MergeComputeSets;
 
 /// The number of steps over which a compute set may be moved.

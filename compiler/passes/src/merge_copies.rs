@@ -17,7 +17,7 @@ use girder_ir::ids::{CopyId, StepId};
 use girder_ir::program::{Step, StepKind};
 use girder_source::{Cancel, Result};
 
-/// See the module.
+/// The pass `merge-copies`.
 pub struct MergeCopies;
 
 impl Pass for MergeCopies {

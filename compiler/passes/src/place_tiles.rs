@@ -55,7 +55,7 @@ mod verify;
 
 pub use verify::verify_placement;
 
-/// See the module.
+/// The pass `place-tiles`.
 pub struct PlaceTiles;
 
 impl Pass for PlaceTiles {

@@ -54,7 +54,7 @@ use girder_ir::stage::{Planned, RaceFree};
 use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
 use scene::Scene;
 
-/// See the module.
+/// The pass `plan-transfers`.
 pub struct PlanTransfers;
 
 /// Plans that move more bytes are not replayed when this compiler has made them, only when they are read from text.

@@ -6,7 +6,7 @@ use crate::stage::AnyStage;
 use girder_ir::placement::Placement;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// See the module.
+/// How far the passes have come; other threads wait on it.
 #[derive(Default)]
 pub struct Progress {
     point: Mutex<Point>,

@@ -14,7 +14,7 @@ use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
 use girder_source::{Diagnostic, Result};
 
-/// See the module.
+/// The pass `promote-temporaries`.
 pub struct PromoteTemporaries;
 
 impl Pass for PromoteTemporaries {

@@ -19,7 +19,7 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::program::StepKind;
 use girder_source::Result;
 
-/// See the module.
+/// The pass `remove-dead-steps`.
 pub struct RemoveDeadSteps;
 
 impl Pass for RemoveDeadSteps {

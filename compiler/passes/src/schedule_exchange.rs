@@ -69,7 +69,7 @@ use layers::Layered;
 use ports::{Jobs, Ports};
 use std::sync::Arc;
 
-/// See the module.
+/// The pass `schedule-exchange`.
 pub struct ScheduleExchange;
 
 impl Pass for ScheduleExchange {

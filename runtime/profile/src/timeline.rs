@@ -1,4 +1,4 @@
-//! What each processor does when: the intervals in which it is busy.
+//! The intervals in which each processor is busy.
 //!
 //! An interval has the name of the program that the step is in, such as a phase of a pipeline, or of the step itself.
 //! Neighbouring intervals of one name are one. Those of a stream count the wait for the host too. Of several replicas,
@@ -24,7 +24,7 @@ pub const MOST_STEPS: u64 = 1_000_000;
 /// The most steps that an estimate visits for a timeline, with those that take no time on any processor.
 pub const MOST_VISITS: u64 = 4 * MOST_STEPS;
 
-/// See the module.
+/// The intervals of each processor.
 #[derive(Clone)]
 pub struct Timeline {
     /// The names of intervals.
@@ -38,9 +38,9 @@ pub struct Timeline {
     /// The steps that were added, and those that an estimate has visited.
     steps: u64,
     visits: u64,
-    /// What the clocks of the profiler are counted from.
+    /// The cycle from which the clocks of the profiler are counted.
     base: u64,
-    /// Whether another replica than the first is on its way.
+    /// Whether a replica other than the first is running.
     pauses: bool,
 }
 

@@ -11,7 +11,7 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::SpecId;
 use rustc_hash::FxHashMap;
 
-/// See the module.
+/// The codelets that have been analysed so far, by their shapes.
 pub(super) struct Bodies<'g> {
     graph: &'g Graph,
     known: FxHashMap<(SpecId, Vec<Shape>), Option<Elementwise<'g>>>,

@@ -45,7 +45,7 @@ struct Numbered {
     factors: Vec<Factor>,
 }
 
-/// See the module.
+/// A cut of an iteration space.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Cut {
     /// The extents of its boxes: those of the space, perhaps split.

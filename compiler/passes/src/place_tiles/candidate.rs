@@ -60,7 +60,7 @@ pub(super) struct ItemCost {
     pub code: u64,
 }
 
-/// See the module.
+/// A placement during the search: its rules, and the tiles that follow from them.
 #[derive(Clone, Default)]
 pub(super) struct Candidate<'a> {
     pub groups: SecondaryMap<GroupId, Option<GroupRule>>,

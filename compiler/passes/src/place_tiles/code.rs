@@ -12,7 +12,7 @@ use girder_ir::placement::Placement;
 use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// See the module.
+/// The bytes of all codelets, and the memory of a tile that can run code.
 #[derive(Default)]
 pub(super) struct Code {
     bytes: SecondaryMap<SpecId, u64>,

@@ -14,7 +14,7 @@ pub(super) struct Run {
     pub tile: u32,
 }
 
-/// See the module.
+/// The tiles of one variable's elements.
 #[derive(Clone, Default)]
 pub(super) enum Home {
     /// The variable is in no step.

@@ -13,7 +13,7 @@ pub(super) const MOMENTS: usize = 8;
 /// The bytes of a tile at each moment.
 pub(super) type AtMoments = [u64; MOMENTS];
 
-/// See the module.
+/// The moments at which memory is counted, and the variables that live at each.
 pub(super) struct Moments {
     /// For each variable: whether it lives at a moment, as bits.
     live: SecondaryMap<VarId, u8>,

@@ -58,7 +58,7 @@ impl Owner {
     }
 }
 
-/// See the module.
+/// The owners of one variable's open elements.
 pub(super) enum Owners {
     Closed(ClosedForm),
     Runs(OwnerRuns),

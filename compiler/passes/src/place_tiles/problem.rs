@@ -91,7 +91,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// See the module.
+/// The placement problem of one region.
 pub(super) struct PlacementProblem<'a> {
     pub graph: &'a Graph,
     /// The steps whose time depends on open elements or vertices.

@@ -29,7 +29,7 @@ const SMALL: u64 = 64;
 /// The length of the longest chain of steps that is followed from a region.
 const ROUNDS: usize = 16;
 
-/// See the module.
+/// Tiles, and the open vertices and variables that the text wants among them.
 pub(super) struct Region {
     pub tiles: TileRange,
     /// The variables that are open at least in part, ascending.

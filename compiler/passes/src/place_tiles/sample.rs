@@ -17,7 +17,7 @@ const DEPTH: usize = 64;
 /// The number of vertices from which on a tile map is inverted instead of evaluated for each vertex.
 const MANY: u64 = 1 << 14;
 
-/// See the module.
+/// The sampled tiles of one compute set.
 pub(super) struct Sample {
     pub tiles: Vec<SampledTile>,
     /// The number of tiles that have vertices.

@@ -15,7 +15,7 @@ pub(super) type Key = (u32, u32, i64);
 /// The number of bits for each key.
 const ROOM: usize = 8;
 
-/// See the module.
+/// A filter of keys: those that may occur more than once pass it.
 #[derive(Default)]
 pub(super) struct Repeats {
     again: FixedBitSet,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A coalesced job takes at most one part in this many of the load of the fullest port.
 const SHORT: u64 = 16;
 
-/// See the module.
+/// The coalesced jobs of a phase, and the transfers of each.
 pub(super) struct Coalesced {
     /// The jobs, each of which counts as a transfer.
     pub jobs: Arc<Jobs>,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: zeros come after the end of the string, so that short strings make small cases.
 
-/// See the module.
+/// Numbers drawn from a string of bytes.
 pub struct Choices<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,4 +1,4 @@
-//! Spans: the fewest neighbouring steps whose tasks can run one after another without those of other steps between.
+//! Spans: minimal groups of neighbouring steps whose tasks follow one another, without tasks of other steps between.
 //!
 //! Invariant: the spans of a sequence follow one another, and the tasks of each are those of its steps.
 
@@ -13,7 +13,7 @@ pub(super) struct TimedTask {
     pub task: usize,
 }
 
-/// See the module.
+/// Neighbouring steps whose tasks run together.
 #[derive(Clone)]
 pub(super) struct Span {
     /// The steps, in the order of the program.

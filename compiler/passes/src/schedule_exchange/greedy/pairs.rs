@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 /// The largest number of bits of a matrix.
 const MOST_BITS: usize = 1 << 26;
 
-/// See the module. Sides are receivers (0) and senders (1).
+/// The waiting transfers to one receiver, by port. Sides are receivers (0) and senders (1).
 pub(super) struct Pairs {
     /// The number of each port among those of its side.
     number: Vec<u32>,
