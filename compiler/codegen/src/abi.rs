@@ -50,6 +50,7 @@ impl Status {
         }
     }
 
+    /// Returns the number that compiled code returns.
     pub(crate) fn code(self) -> i64 {
         match self {
             Status::Done => 0,

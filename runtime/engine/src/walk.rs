@@ -113,6 +113,7 @@ impl ProgramWalk<'_, '_> {
         self.step(self.graph.programs[program].body)
     }
 
+    /// Runs a step.
     pub(crate) fn step(&mut self, id: StepId) -> Result<(), RunError> {
         self.deeper(id, |this| this.step_inside(id))
     }
@@ -167,6 +168,7 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
+    /// Runs steps in order; neighbouring steps with a common task run together.
     pub(crate) fn sequence(&mut self, mut steps: &[StepId]) -> Result<(), RunError> {
         while let [first, rest @ ..] = steps {
             steps = match self.grouped(*first)? {
@@ -272,6 +274,7 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
+    /// Performs an effect.
     pub(crate) fn effect(&mut self, id: StepId, effect: &Effect) -> Result<(), RunError> {
         match effect {
             Effect::Print { label, value } => {
@@ -393,6 +396,7 @@ impl ProgramWalk<'_, '_> {
         self.scalar(id)
     }
 
+    /// Notifies the trace of a packet.
     pub(crate) fn packet(&mut self, id: StepId) {
         if let Some(trace) = &mut self.trace {
             trace.packet(id);
@@ -408,11 +412,13 @@ impl ProgramWalk<'_, '_> {
         }
     }
 
+    /// Counts a superstep, and reports progress to the host.
     pub(crate) fn superstep_done(&mut self) {
         self.report.supersteps += 1;
         self.host.progress(self.report.supersteps.min(self.total), self.total);
     }
 
+    /// Returns an error if the run was cancelled.
     pub(crate) fn poll(&self) -> Result<(), RunError> {
         if self.session.cancel.is_cancelled() { Err(RunError::Cancelled) } else { Ok(()) }
     }
@@ -438,6 +444,7 @@ impl ProgramWalk<'_, '_> {
         Some(map.at(&self.graph.families[family].domain, instance))
     }
 
+    /// Adds the names and spans of a step and its stream to an error of the host.
     pub(crate) fn stream_error(&self, id: StepId, stream: StreamId, error: StreamError) -> RunError {
         let (decl, span) = (&self.graph.streams[stream], self.span(id));
         let (name, declared) = (decl.name.clone(), self.graph.origins.span(decl.origin));

@@ -55,6 +55,7 @@ impl Lower<'_, '_> {
         self.points.as_ref().is_some_and(|p| p.any_in(block))
     }
 
+    /// Lowers a statement; returns whether the statements after it are reached.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> bool {
         match stmt {
             Stmt::Set { local, value } => {

@@ -100,6 +100,7 @@ pub(super) fn demand<'w, 'c>(
 }
 
 impl Demand<'_, '_> {
+    /// Adds instructions to each execution of a region.
     pub fn charge(&mut self, region: RegionId, instructions: u64) {
         *self.instructions.entry(region).or_default() += instructions;
     }

@@ -178,11 +178,13 @@ impl Graph {
         v
     }
 
+    /// Returns the value of a constant.
     pub fn constant(&mut self, c: Scalar) -> Val {
         let root = self.root();
         self.pure(Op::Const(c), &[], c.ty, root)
     }
 
+    /// Returns the value of an integer constant of type `i64`.
     pub fn int(&mut self, v: i64) -> Val {
         self.constant(Scalar::new(ElemType::I64, v as u64))
     }

@@ -13,12 +13,14 @@ pub(super) struct Changes {
 }
 
 impl Changes {
+    /// Returns what a block may change.
     pub fn of(block: &StmtBlock) -> Changes {
         let mut changes = Changes::default();
         changes.block(block);
         changes
     }
 
+    /// Adds what a block may change.
     pub fn block(&mut self, block: &StmtBlock) {
         for stmt in block {
             match stmt {
@@ -46,12 +48,14 @@ pub(super) struct Exits {
 }
 
 impl Exits {
+    /// Returns the jumps out of a block.
     pub fn of_block(block: &StmtBlock) -> Exits {
         let mut exits = Exits::default();
         block.iter().for_each(|s| exits.stmt(s));
         exits
     }
 
+    /// Returns the jumps out of a statement.
     pub fn of_stmt(stmt: &Stmt) -> Exits {
         let mut exits = Exits::default();
         exits.stmt(stmt);

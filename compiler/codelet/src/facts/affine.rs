@@ -20,14 +20,17 @@ pub(crate) struct Affine {
 const MAX_TERMS: usize = 16;
 
 impl Affine {
+    /// Returns a constant.
     pub fn constant(base: i64) -> Affine {
         Affine { terms: SmallVec::new(), base }
     }
 
+    /// Returns the value of a symbol.
     pub fn symbol(s: Symbol) -> Affine {
         Affine { terms: SmallVec::from_slice(&[(s, 1)]), base: 0 }
     }
 
+    /// Returns the value, if it depends on no symbol.
     pub fn is_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.base)
     }

@@ -17,11 +17,13 @@ pub(crate) struct Interval {
 impl Interval {
     pub const ANY: Interval = Interval { lo: i128::MIN, hi: i128::MAX };
 
+    /// Returns the interval `lo..=hi`.
     pub fn new(lo: i128, hi: i128) -> Interval {
         debug_assert!(lo <= hi);
         Interval { lo, hi }
     }
 
+    /// Returns the interval of one number.
     pub fn point(v: i128) -> Interval {
         Interval { lo: v, hi: v }
     }
@@ -31,18 +33,22 @@ impl Interval {
         scalar::int_range(ty).map_or(Interval::ANY, |(lo, hi)| Interval { lo, hi })
     }
 
+    /// Returns the interval of a constant; that of all numbers for a float.
     pub fn constant(c: Scalar) -> Interval {
         c.as_int().map_or(Interval::ANY, Interval::point)
     }
 
+    /// Returns the number, if there is only one.
     pub fn is_point(self) -> Option<i128> {
         (self.lo == self.hi).then_some(self.lo)
     }
 
+    /// Returns whether a number is inside.
     pub fn contains(self, v: i128) -> bool {
         self.lo <= v && v <= self.hi
     }
 
+    /// Returns whether the interval is inside another one.
     pub fn within(self, outer: Interval) -> bool {
         outer.lo <= self.lo && self.hi <= outer.hi
     }

@@ -83,6 +83,7 @@ impl Axis {
 }
 
 impl Region {
+    /// Returns the region of one element.
     pub fn element(field: FieldId, index: impl Iterator<Item = Affine>) -> Region {
         Region { field, axes: index.map(Axis::point).collect(), together: false }
     }
@@ -100,6 +101,7 @@ impl Region {
         Some(self)
     }
 
+    /// Returns whether a symbol occurs in the region's starts.
     pub fn mentions(&self, s: Symbol) -> bool {
         self.axes.iter().any(|a| a.start.factor(s) != 0)
     }

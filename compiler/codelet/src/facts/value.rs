@@ -38,11 +38,13 @@ impl Value {
         Value::of(Interval::of(ty))
     }
 
+    /// Returns a value of which only the interval is known.
     pub fn of(range: Interval) -> Value {
         let affine = range.is_point().and_then(|v| i64::try_from(v).ok()).map(Affine::constant);
         Value { range, affine }
     }
 
+    /// Returns a known integer.
     pub fn point(v: i64) -> Value {
         Value::of(Interval::point(v as i128))
     }
@@ -58,6 +60,7 @@ impl Value {
         Value { range: self.range.hull(other.range), affine }
     }
 
+    /// Returns the result of a unary operator.
     pub fn unary(op: UnaryOp, ty: ElemType, x: &Value) -> Value {
         let range = interval::unary(op, ty, x.range);
         let affine = match op {
@@ -69,6 +72,7 @@ impl Value {
         Value::with(range, affine)
     }
 
+    /// Returns the result of a binary operator.
     pub fn binary(op: BinaryOp, ty: ElemType, a: &Value, b: &Value) -> Value {
         let range = interval::binary(op, ty, a.range, b.range);
         if !ty.is_int() || op.is_comparison() {
@@ -95,6 +99,7 @@ impl Value {
         Value::with(range, affine)
     }
 
+    /// Returns the value in another type.
     pub fn convert(from: ElemType, to: ElemType, x: &Value) -> Value {
         let range = interval::convert(from, to, x.range);
         let exact = to.is_int() && !from.is_float() && x.range.within(Interval::of(to));
@@ -133,10 +138,12 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Returns the value of a local.
     pub fn value(&self, local: LocalId) -> &Value {
         &self.values[local.as_u32() as usize]
     }
 
+    /// Sets the value of a local.
     pub fn set(&mut self, local: LocalId, value: Value) {
         self.values[local.as_u32() as usize] = value;
     }

@@ -81,6 +81,7 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Adds iterations to the sum of the vertex. Fails the check at `site` if the sum exceeds `total_iterations`.
     pub fn spend(&mut self, iterations: u64, site: SiteId) -> Result<(), Halt> {
         let limit = self.session.limits.total_iterations;
         self.spent = self.spent.saturating_add(iterations);

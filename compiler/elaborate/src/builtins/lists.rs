@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
+    /// Calls a function of this module.
     pub(super) fn call_list(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
         let items = |values: Vec<Value>| Ok(Value::List(Arc::new(values)));
         match name {

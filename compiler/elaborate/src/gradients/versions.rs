@@ -27,6 +27,7 @@ pub(super) struct Version {
 }
 
 impl Versions {
+    /// Adds a variable that stands for another from a moment on.
     pub(super) fn add(&mut self, of: VarId, since: Moment, copy: VarId) {
         self.0.push(Version { of, since, copy });
     }
@@ -41,6 +42,7 @@ impl Versions {
         self.0.iter().rev().find(|v| v.of == var && v.since <= at).map_or(var, |v| v.copy)
     }
 
+    /// Returns the view with the variables that stand for its own at a moment.
     pub(super) fn view(&self, view: &View, at: Moment) -> View {
         let mut view = view.clone();
         view.parts.iter_mut().for_each(|p| p.var = self.at(p.var, at));
@@ -54,6 +56,7 @@ impl Elaborator<'_> {
         Body { nodes, ..Body::default() }
     }
 
+    /// Returns a copy of a node that accesses the variables of `versions`.
     pub(super) fn renamed_node(&mut self, node: Node, versions: &Versions, during: &Range<Moment>, to: Moment) -> Node {
         let at = node.at;
         let kind = match node.kind {

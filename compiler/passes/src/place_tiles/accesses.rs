@@ -39,6 +39,7 @@ pub(super) struct Item<'a> {
     pub what: Access<'a>,
 }
 
+/// The accesses of a step to elements.
 pub(super) enum Access<'a> {
     Set(ComputeSetId, Vec<FamilyAccess<'a>>),
     Copy(Vec<CopySlice>),
@@ -266,6 +267,7 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
 }
 
 impl VertexTimes {
+    /// Returns the time of a vertex.
     pub(super) fn of(&self, instance: u32) -> &Busy {
         match self {
             VertexTimes::Equal(busy) => busy,

@@ -129,6 +129,7 @@ impl<'a> PlacementProblem<'a> {
         self.moments.get_or_init(|| Moments::of(self.graph))
     }
 
+    /// Returns the families of a compute set; none for other steps.
     pub(super) fn families(&self, item: usize) -> &[FamilyAccess<'a>] {
         match &self.items[item].what {
             Access::Set(_, families) => families,

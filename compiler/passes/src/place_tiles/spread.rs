@@ -55,6 +55,7 @@ impl OpenVertices {
         OpenVertices { families: counts, rows, points: points(graph, families), weights: weights(families, workers) }
     }
 
+    /// Returns the number of vertices.
     pub(super) fn count(&self) -> u64 {
         self.families.iter().map(|f| u64::from(f.1)).sum()
     }

@@ -87,6 +87,7 @@ impl Traffic {
         self.streak = (u32::MAX, 0);
     }
 
+    /// Adds bytes that a tile copies after the exchange.
     pub(super) fn copy(&mut self, tile: u32, bytes: f64) {
         self.loads.entry(tile).or_default().after += bytes;
     }

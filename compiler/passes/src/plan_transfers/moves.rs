@@ -148,6 +148,7 @@ const FEW: usize = 8;
 /// The tiles and objects between which a move goes.
 type Ends = (u32, Object, u32, Object);
 
+/// Returns the tiles and objects between which a move goes.
 pub(super) fn ends(m: &Move) -> Ends {
     (m.from.tile, m.from.object, m.to.tile, m.to.object)
 }

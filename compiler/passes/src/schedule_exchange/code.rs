@@ -41,6 +41,7 @@ pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Mac
     code
 }
 
+/// Returns the bytes of a step's exchange code, by tile.
 pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) -> Vec<(u32, u32)> {
     if [&plan.before, &plan.after].iter().all(|p| p.transfers.is_empty()) {
         return vec![];

@@ -92,6 +92,7 @@ fn unroll_factor(program: &Program) -> usize {
     }
 }
 
+/// The state of emitting a kernel.
 pub(super) struct Emit<'p> {
     pub(super) program: &'p Program,
     pub(super) r: Registers<'p>,

@@ -102,10 +102,12 @@ impl<'p> Registers<'p> {
         n
     }
 
+    /// Holds a value no longer.
     pub fn release(&mut self, reg: Reg) {
         self.held.remove(&reg);
     }
 
+    /// Returns the machine register of a held value.
     pub fn held(&self, reg: Reg) -> Option<u8> {
         self.held.get(&reg).copied()
     }

@@ -28,6 +28,7 @@ pub(super) struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// Returns the task of one operation of a compute set.
     pub fn part(&self, id: PartId, threads: usize) -> Result<Task, EngineError> {
         let others = Task::vertices(self.groups(id)?, threads);
         let (products, linked) = (&self.code.plan.products[id], &self.code.plan.linked[id]);
@@ -39,12 +40,14 @@ impl Build<'_> {
         Ok(Task::Products { products, linked, others: Box::new(others) })
     }
 
+    /// Returns the task of products together with the vertices that add them.
     pub fn summed(&self, summed: &SummedProducts, threads: usize) -> Result<Task, EngineError> {
         let products = Products::new(&summed.products, threads, self.bytes)?;
         let linked = LinkedProducts::new(&summed.linked, threads, self.bytes)?;
         Ok(Task::Products { products, linked, others: Box::new(Task::vertices(Vec::new(), threads)) })
     }
 
+    /// Returns the task of steps that were fused.
     pub fn fused(&self, fused: &FusedSteps, threads: usize) -> Result<Task, EngineError> {
         let group = |rows: &FusedRows| {
             let kernel = self.code.kernels[rows.kernel].clone();
@@ -164,6 +167,7 @@ impl Build<'_> {
         (there, back)
     }
 
+    /// Returns the moves of a copy, grouped by length.
     pub fn copy(&self, id: CopyId) -> Vec<Move> {
         by_length(self.hosted.copies[id].families.iter().flat_map(|family| self.family_moves(family)).collect())
     }

@@ -18,6 +18,7 @@ pub(super) struct JumpTarget {
 }
 
 impl BodyWalk<'_> {
+    /// Records the values at a jump: a `continue` if `again`, otherwise a `break`.
     pub(super) fn leave(&mut self, label: Label, again: bool) {
         let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
         let values = self.snapshot(&self.targets[at].slots);
@@ -25,6 +26,7 @@ impl BodyWalk<'_> {
         if again { target.continued.push(values) } else { target.broken.push(values) }
     }
 
+    /// Walks a labelled block; returns whether the statements after it are reached.
     pub(super) fn labelled(&mut self, label: Label, body: &StmtBlock) -> WalkResult<bool> {
         let changes = Changes::of(body);
         let slots = self.slots(&changes);
@@ -55,6 +57,7 @@ impl BodyWalk<'_> {
         }
     }
 
+    /// Walks an `if`; returns whether the statements after it are reached.
     pub(super) fn branch(&mut self, cond: ExprId, then: &StmtBlock, els: &StmtBlock) -> WalkResult<bool> {
         let c = self.expr(cond)?;
         if let Some(known) = self.graph.const_of(c) {

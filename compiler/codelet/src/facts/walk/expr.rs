@@ -10,6 +10,7 @@ use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
 
 impl FactsWalk<'_> {
+    /// Returns what is known of the value of an expression; records its checks and accesses.
     pub(super) fn eval(&mut self, e: ExprId, state: &State) -> Value {
         let codelet = self.codelet;
         let ty = codelet.exprs[e].ty;

@@ -57,6 +57,7 @@ fn product_is_direct(codelet: &Codelet, e: ExprId) -> bool {
 }
 
 impl FactsWalk<'_> {
+    /// Returns what is known of the values of a loop's index.
     pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
         let share = if self.worker.is_none() && step == 1 { self.share(lo, hi, state) } else { None };
         if let Some(n) = share {
@@ -174,6 +175,7 @@ impl FactsWalk<'_> {
         self.check(site, free);
     }
 
+    /// Walks a `for` loop. Returns the state after it, or `None` if no path leads out of it.
     pub(super) fn for_loop(
         &mut self,
         range: Range,
@@ -386,6 +388,7 @@ impl FactsWalk<'_> {
         }
     }
 
+    /// Adds a symbol for a number within bounds.
     pub(super) fn symbol(&mut self, bounds: Bounds) -> Symbol {
         self.symbols.push(bounds);
         Symbol(self.symbols.len() as u32 - 1)

@@ -182,6 +182,7 @@ impl Bytes {
         Forward(self.bytes.len())
     }
 
+    /// Sets the target of a forward jump to this position.
     pub fn land(&mut self, jump: Forward) {
         self.list(format_args!("; from {:#06x}", jump.0 - 6));
         let distance = (self.bytes.len() - jump.0) as i32;

@@ -58,6 +58,7 @@ impl<'n> Flatten<'n> {
         value.map(|e| self.expr(e)).transpose()
     }
 
+    /// Binds the names of a pattern to the members of a value.
     pub(super) fn bind(&mut self, pattern: &Pattern, value: Symbol, span: Span) -> Found<()> {
         match (pattern, value) {
             (Pattern::Wildcard(_), _) => Ok(()),
@@ -145,15 +146,18 @@ impl<'n> Flatten<'n> {
         }
     }
 
+    /// Replaces the names in scope; returns the old ones.
     pub(super) fn swap(&mut self, names: Vec<(SmolStr, Symbol)>) -> Vec<(SmolStr, Symbol)> {
         self.frames.last_mut().map(|f| std::mem::replace(&mut f.names, names)).unwrap_or_default()
     }
 
+    /// Enters an arm inside the arm `outer`, which is taken if `cond` holds, or if it does not and `negated` is set.
     pub(super) fn enter(&mut self, cond: Id, negated: bool, outer: usize) {
         self.f.arms.push(Arm { outer, cond, negated });
         self.arm = self.f.arms.len() - 1;
     }
 
+    /// Flattens the `else` of an `if`, if it has one.
     pub(super) fn otherwise(&mut self, els: Option<ExprId>) -> Found<Option<Symbol>> {
         let Some(els) = els else { return Ok(None) };
         let tree = self.tree();
