@@ -9,7 +9,7 @@ use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
 use girder_source::Diagnostic;
 
-/// See the module.
+/// The effects of one run, and the variables after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Lines that were printed.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: zeros come after the end of the string, so that short strings make small programs and failures shrink.
 
-/// See the module.
+/// Choices that a string of bytes determines.
 pub(super) struct Choices<'b> {
     bytes: &'b [u8],
     at: usize,
