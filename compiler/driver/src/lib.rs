@@ -6,8 +6,8 @@
 //! fast while the passes make the tables of the machine. [`arrays`] and [`outputs`] read and write NumPy's files,
 //! [`packets`] feeds streams from them, [`checkpoint`] keeps the values of variables by name; [`text`] prints stages.
 //!
-//! Invariant: only `head` (which finds and reads the root file), `loader`, `arrays`, `outputs`, `checkpoint` and `files`
-//! touch the file system; nothing here prints.
+//! Invariant: only `head` (which finds and reads the root file), `loader`, `arrays`, `outputs`, `checkpoint` and
+//! `files` touch the file system; nothing here prints.
 
 pub mod arrays;
 pub mod by_step;

@@ -2,9 +2,9 @@
 //!
 //! Reading order: [`pipeline`] holds the registry of all passes in order. [`stage`] defines what passes take and make,
 //! [`pass`] defines a pass, [`context`] is the context of every pass, and [`progress`] tells others how far the passes
-//! have come. Two analyses serve several passes: [`footprint`] (which elements a family accesses) and [`liveness`] (when
-//! a temporary holds a value that is still needed). [`superstep`] holds the formulas of time. Then come the passes in
-//! order: [`check_replicas`], [`promote_temporaries`], [`remove_dead_steps`], [`fuse_elementwise`],
+//! have come. Two analyses serve several passes: [`footprint`] (which elements a family accesses) and [`liveness`]
+//! (when a temporary holds a value that is still needed). [`superstep`] holds the formulas of time. Then come the
+//! passes in order: [`check_replicas`], [`promote_temporaries`], [`remove_dead_steps`], [`fuse_elementwise`],
 //! [`merge_compute_sets`], [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`],
 //! [`schedule_exchange`], [`allocate_memory`]. With `rewrite`, passes from graph to graph change a program.
 //! [`model_time`] computes the time of the result.
