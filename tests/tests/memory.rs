@@ -83,3 +83,17 @@ fn a_wish_is_denied_before_a_tile_is_out_of_memory() {
     let (_, codes) = addresses(&text, &["x", "y", "z"]);
     assert_eq!(codes, ["memory::wish_denied"]);
 }
+
+#[test]
+fn a_program_that_fits_if_it_is_spread_further_is_placed_again() {
+    for paths in (14_000..=18_000).step_by(1000) {
+        let text = format!(
+            "use random;\nvar price: f64;\nprogram main() {{
+            let z = random.normal([{paths}], T: f64, seed: 42);
+            let s = 100.0 * exp(0.01 + 0.2 * z);
+            price <- mean(max(s - 100.0, 0.0)); }}"
+        );
+        let stage = Program::text(text).stage(Stage::Allocated);
+        assert!(stage.is_ok(), "{paths} paths: {}", stage.err().map_or(String::new(), |e| e.to_string()));
+    }
+}

@@ -5,6 +5,7 @@
 
 use crate::modules::Array;
 use crate::value::Value;
+use girder_codelet::scalar::f64_of_f16;
 use girder_ir::types::{ElemType, Scalar};
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl Array {
         let scalar = Scalar::from_le_bytes(self.ty, bytes);
         match (self.ty, scalar.as_int()) {
             (ElemType::Bool, _) => Value::Bool(scalar.bits != 0),
+            (ElemType::F16, _) => Value::Float(f64_of_f16(scalar.bits as u16)),
             (ElemType::F32, _) => Value::Float(f32::from_bits(scalar.bits as u32).into()),
             (ElemType::F64, _) => Value::Float(f64::from_bits(scalar.bits)),
             (_, Some(i)) if i64::try_from(i).is_ok() => Value::Int(i as i64),
@@ -63,6 +65,7 @@ impl Array {
         let Some((&n, rest)) = shape.split_first() else {
             let scalar = Scalar::from_le_bytes(self.ty, bytes);
             out.push_str(&match self.ty {
+                ElemType::F16 => format!("{:?}", f64_of_f16(scalar.bits as u16)),
                 ElemType::F32 => format!("{:?}", f32::from_bits(scalar.bits as u32)),
                 ElemType::F64 => format!("{:?}", f64::from_bits(scalar.bits)),
                 _ => scalar.to_string(),

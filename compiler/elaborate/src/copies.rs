@@ -182,7 +182,8 @@ impl Elaborator<'_> {
     /// Reports that a copy of rows would be written instead of the rows.
     pub fn copy_of_rows(&mut self, span: Span) -> girder_source::Failed {
         let message = "this is a copy of the elements that an index selected at run time, so writing it is lost";
-        let help = "write `x[k, …] <- …` with all indices in one pair of brackets; `copy(x[k])` is a tensor of its own";
+        let help = "write `x[k, …] <- …` as a statement of its own, with all indices in one pair of brackets; \
+                    `copy(x[k])` is a tensor of its own";
         self.error_help("elaborate::copied_target", span, message, help)
     }
 

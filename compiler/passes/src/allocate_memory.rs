@@ -45,6 +45,8 @@ use tile::ClassShape;
 
 /// Another placement is tried if at most one tile in this many lacks memory.
 const FEW: u64 = 4;
+/// It is also tried if all tiles together need less than this share of their memory, in percent.
+const FILLED: u64 = 90;
 
 /// The pass `allocate-memory`.
 pub struct AllocateMemory;
@@ -73,7 +75,10 @@ impl Pass for AllocateMemory {
             cx.diagnostics.push(report::out_of_memory(severity, &input, &liveness, cx.machine, &over));
             if !allowed {
                 let tiles: u64 = over.iter().map(|(class, _)| class.tiles.count()).sum();
-                cx.few_over = tiles * FEW <= u64::from(cx.machine.tiles());
+                let all = u64::from(cx.machine.tiles());
+                let needs = classes.iter().zip(&packed).map(|(c, p)| c.tiles.count().saturating_mul(p.peak));
+                let needed = needs.fold(0, u64::saturating_add);
+                cx.may_fit = tiles * FEW <= all || needed / FILLED <= usable * all / 100;
                 return Err(Failed);
             }
         }

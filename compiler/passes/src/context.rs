@@ -25,8 +25,8 @@ pub struct PassContext<'a> {
     pub step_times: StepTimes,
     /// How `place-tiles` estimates memory.
     pub(crate) estimate: MemoryEstimate,
-    /// Whether few tiles had too little memory: another placement may fit.
-    pub(crate) few_over: bool,
+    /// Whether few tiles had too little memory, or others had much left: another placement may fit.
+    pub(crate) may_fit: bool,
     covers: Option<Arc<Covers>>,
 }
 
@@ -37,16 +37,19 @@ pub(crate) struct MemoryEstimate {
     pub room: f64,
     /// Whether the state of vertices counts, and exchange code counts towards the memory that can run code.
     pub is_full: bool,
+    /// Whether the search also changes the orders of all vertices, so that exchanges have fewer pieces.
+    pub reorders: bool,
 }
 
 /// The estimates that `place-tiles` uses, one after the other until a program fits. The first one serves most programs.
 /// A full one assumes that one tile has the most code of every exchange, which overestimates.
-pub(crate) const ESTIMATES: [MemoryEstimate; 5] = [
-    MemoryEstimate { room: 0.75, is_full: false },
-    MemoryEstimate { room: 0.75, is_full: true },
-    MemoryEstimate { room: 0.65, is_full: true },
-    MemoryEstimate { room: 0.4, is_full: true },
-    MemoryEstimate { room: 0.25, is_full: true },
+pub(crate) const ESTIMATES: [MemoryEstimate; 6] = [
+    MemoryEstimate { room: 0.75, is_full: false, reorders: false },
+    MemoryEstimate { room: 0.75, is_full: true, reorders: false },
+    MemoryEstimate { room: 0.75, is_full: true, reorders: true },
+    MemoryEstimate { room: 0.65, is_full: true, reorders: true },
+    MemoryEstimate { room: 0.4, is_full: true, reorders: true },
+    MemoryEstimate { room: 0.25, is_full: true, reorders: true },
 ];
 
 impl<'a> PassContext<'a> {
@@ -60,7 +63,7 @@ impl<'a> PassContext<'a> {
             timings: vec![],
             step_times,
             estimate: ESTIMATES[0],
-            few_over: false,
+            may_fit: false,
             covers: None,
         }
     }

@@ -187,7 +187,7 @@ fn run_noting(
     for estimate in ESTIMATES {
         cx.estimate = estimate;
         let placed = each(&passes[placing..], at.clone(), cx);
-        let goes_on = std::mem::take(&mut cx.few_over);
+        let goes_on = std::mem::take(&mut cx.may_fit);
         let is_final = placed.is_ok() || cx.session.cancel.is_cancelled();
         if is_final || (refused.is_none() && !goes_on) {
             return placed;

@@ -170,9 +170,19 @@ impl<'a> Builder<'a, '_> {
                 let to = if y.is_float() && !x.is_float() { y } else { x };
                 Some(format!("write `{to}(…)` around the other one"))
             }
-            (Some(t), None) => Some(format!("write `{t}(…)` around the right one")),
-            (None, Some(t)) => Some(format!("write `{t}(…)` around the left one")),
+            (Some(t), None) => Some(self.conversion_of_one(t, b, ["left", "right"])),
+            (None, Some(t)) => Some(self.conversion_of_one(t, a, ["right", "left"])),
             (None, None) => None,
+        }
+    }
+
+    /// Returns the help for an operand of type `known` and one whose type is open. `sides` are their sides. An integer
+    /// would lose the fraction of a float.
+    fn conversion_of_one(&self, known: ElemType, open: ExprId, sides: [&str; 2]) -> String {
+        let is_lost = self.types.is_float(self.expr_types[open]) && !known.is_float();
+        match is_lost {
+            true => format!("write `f32(…)` or `f64(…)` around the {} one", sides[0]),
+            false => format!("write `{known}(…)` around the {} one", sides[1]),
         }
     }
 

@@ -164,6 +164,14 @@ impl Types {
         }
     }
 
+    /// Returns whether a type is that of floats.
+    pub(super) fn is_float(&self, ty: Ty) -> bool {
+        match self.resolve(ty) {
+            Ty::Known(t) => t.is_float(),
+            Ty::Open(v) => self.class(v) == Class::Float,
+        }
+    }
+
     /// Describes it for messages, with an article unless it is a type's name.
     pub(super) fn describe(&self, ty: Ty) -> String {
         match self.resolve(ty) {

@@ -289,6 +289,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "convolved",
             "convolved_blocks",
             "add_boxes",
+            "add_groups",
+            "group_of",
         ],
     ),
     (

@@ -262,3 +262,22 @@ fn messages_name_the_cause() {
         assert!(texts.iter().all(|text| done.errors.contains(text)), "{options}: {}", done.errors);
     }
 }
+
+#[test]
+fn halves_of_a_file_are_numbers() {
+    let directory = TestDirectory::new();
+    let header = "{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }";
+    let mut file = b"\x93NUMPY\x01\0\x76\0".to_vec();
+    file.extend(format!("{header:<117}\n").bytes());
+    file.extend([0x3c00u16, 0xc500, 0x3555].iter().flat_map(|x| x.to_le_bytes()));
+    std::fs::write(directory.path("halves.npy"), file).expect("a file");
+    directory.write(
+        "halves.gir",
+        "let a = load(\"halves.npy\");
+        var x: f32[3] = f32(a);
+        program main() { print(x); print(2.0 * a[1]); print(i32(a)); print(a); }",
+    );
+    let done = directory.line("girder run halves.gir --target small");
+    let printed = "[1.0, -5.0, 0.33325195]\n-10.0\n[1, -5, 0]\n[1.0, -5.0, 0.333251953125]\n";
+    assert_eq!((done.code, done.output.as_str()), (0, printed), "{}", done.errors);
+}

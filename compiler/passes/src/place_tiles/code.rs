@@ -5,12 +5,13 @@
 
 use crate::allocate_memory::{code_bytes, costs};
 use crate::context::ESTIMATES;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
 use girder_ir::placement::Placement;
 use girder_machine::Machine;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// The bytes of all codelets, and the memory of a tile that can run code.
 #[derive(Default)]
@@ -44,24 +45,28 @@ impl Code {
         self.all <= self.room
     }
 
-    /// Returns the bytes of code beyond the room on the tile with most bytes of codelets, which is assumed to have
-    /// `exchanges` bytes of exchange code too. `table` returns the tiles of the vertices that a candidate places.
+    /// Returns the bytes of code beyond the room on the one of `tiles` tiles with most bytes of codelets, which is
+    /// assumed to have `exchanges` bytes of exchange code too. `table` returns the tiles of the vertices that a
+    /// candidate places.
     pub(super) fn excess<'t>(
         &self,
         graph: &Graph,
         table: impl Fn(FamilyId) -> Option<&'t [u32]>,
         placement: &Placement,
+        tiles: u32,
         exchanges: u64,
     ) -> u64 {
         if self.fits() && self.all.saturating_add(exchanges) <= self.executable {
             return 0;
         }
-        let mut known: FxHashSet<(u32, SpecId)> = FxHashSet::default();
-        let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
+        let count = tiles as usize;
+        let mut known = FixedBitSet::with_capacity(self.bytes.keys().count() * count);
+        let mut sums = vec![0u64; count];
         for (id, family) in &graph.families {
+            let (codelet, bytes) = (family.codelet.index(), self.bytes[family.codelet]);
             let mut add = |tile: u32| {
-                if known.insert((tile, family.codelet)) {
-                    *tiles.entry(tile).or_default() += self.bytes[family.codelet];
+                if !known.put(codelet * count + tile as usize) {
+                    sums[tile as usize] += bytes;
                 }
             };
             match (table(id), &family.tile, &placement.families[id]) {
@@ -70,7 +75,7 @@ impl Code {
                 _ => {}
             }
         }
-        let most = tiles.into_values().max().unwrap_or(0);
+        let most = sums.into_iter().max().unwrap_or(0);
         let all = most.saturating_add(exchanges);
         most.saturating_sub(self.room).max(all.saturating_sub(self.executable))
     }

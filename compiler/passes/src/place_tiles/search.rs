@@ -51,6 +51,8 @@ const SPREAD_OUT: usize = 32;
 const SMALL: u128 = 64;
 /// The vertices of a step that takes less than one part in this many of the total time do not move to what they read.
 const JOINED: u128 = 4096;
+/// The budget for changes of orders, in multiples of [`BUDGET`].
+const REORDERED: u64 = 256;
 /// After this many such moves in a row without a gain, the search ends.
 const IN_VAIN: u32 = 12;
 
@@ -164,7 +166,7 @@ impl<'a> Search<'a> {
     fn excess(&self, candidate: &Candidate) -> u64 {
         let (problem, table) = (self.problem, |family| candidate.table(family));
         let exchanges = if problem.estimate.is_full { candidate.exchange_code() } else { 0 };
-        problem.code.excess(problem.graph, table, problem.placement, exchanges)
+        problem.code.excess(problem.graph, table, problem.placement, problem.machine.tiles(), exchanges)
     }
 
     /// Returns the rank of the best candidate without its variables, which single changes hardly move.
@@ -271,6 +273,9 @@ impl<'a> Search<'a> {
                 break;
             }
         }
+        if self.problem.estimate.reorders {
+            self.reorder();
+        }
         self.join_inputs();
         if self.standing() != standing && self.rank(&self.best).0 > self.rank(&before).0 {
             self.best = before;
@@ -328,6 +333,26 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Changes the orders of the vertices of compute sets, beginning with those of most exchange code: where a tile has
+    /// neighbours along other axes, the pieces that it sends are longer.
+    fn reorder(&mut self) {
+        let problem = self.problem;
+        self.left = self.left.max(REORDERED * BUDGET);
+        let mut groups: Vec<GroupId> = problem.groups.keys().collect();
+        groups.sort_by_key(|&id| std::cmp::Reverse(self.best.costs[problem.groups[id].item].code));
+        for id in groups {
+            let Some(GroupRule::Spread { order: now, first, tiles }) = self.best.groups[id] else { continue };
+            for &order in orders(&problem.groups[id].sites).iter().filter(|&&order| order != now) {
+                if self.ended() {
+                    return;
+                }
+                let before = self.standing();
+                let undo = self.best.change_group(problem, id, GroupRule::Spread { order, first, tiles });
+                self.keep_if_better(before, Some(undo));
+            }
+        }
+    }
+
     /// Moves the vertices of compute sets to what they read, beginning with the steps that take longest.
     fn join_inputs(&mut self) {
         let problem = self.problem;
@@ -380,11 +405,7 @@ impl<'a> Search<'a> {
         sizes.retain(|t| (1..=all).contains(t));
         sizes.sort_unstable();
         sizes.dedup();
-        let orders = match (sites.has_blocks(), sites.has_grid()) {
-            (_, true) => &[VertexOrder::Rows, VertexOrder::Blocks, VertexOrder::Grid][..],
-            (true, false) => &[VertexOrder::Rows, VertexOrder::Blocks],
-            _ => &[VertexOrder::Rows],
-        };
+        let orders = orders(sites);
         let rule = |tiles: u32| orders.iter().map(move |&order| GroupRule::Spread { order, first, tiles });
         for rule in sizes.into_iter().flat_map(rule) {
             if self.ended() {
@@ -432,5 +453,14 @@ impl<'a> Search<'a> {
                 }
             }
         }
+    }
+}
+
+/// Returns the orders in which some vertices can be spread.
+fn orders(sites: &OpenVertices) -> &'static [VertexOrder] {
+    match (sites.has_blocks(), sites.has_grid()) {
+        (_, true) => &[VertexOrder::Rows, VertexOrder::Blocks, VertexOrder::Grid],
+        (true, false) => &[VertexOrder::Rows, VertexOrder::Blocks],
+        _ => &[VertexOrder::Rows],
     }
 }

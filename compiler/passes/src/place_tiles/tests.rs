@@ -106,6 +106,46 @@ fn small_sets_begin_on_different_tiles_if_a_tile_lacked_memory() {
     assert_eq!(found.collect::<Vec<_>>(), [1, 3]);
 }
 
+/// Each vertex of `write` writes a part of a row, and each of `read` reads such parts of eight rows. By rows, a tile
+/// has whole rows, and a reader gets eight pieces.
+#[test]
+fn steps_that_take_little_time_are_reordered_if_code_does_not_fit() {
+    let columns = ESTIMATES[1..3].iter().map(|&estimate| {
+        let mut b = Build::new();
+        let [long, short] = ["long", "short"].map(|name| b.codelet(name, &[Dir::In, Dir::Out]));
+        takes(&mut b, long, 10_000_000);
+        let mut var = |name: &str, shape: &[u64]| b.var(name, VarClass::Var, shape, None);
+        let (w, v, x) = (var("w", &[64]), var("v", &[64]), var("x", &[32, 64]));
+        let (y, z) = (var("y", &[32, 64]), var("z", &[16]));
+        let parts = |v: &View, rows: u64| -> Vec<View> {
+            let row = |r: u64| v.slice(0, (r * rows) as i64, rows as i64, 1);
+            let part = |r: u64, c: u64| row(r).slice(1, 16 * c as i64, 16, 1);
+            (0..32 / rows).flat_map(|r| (0..4).map(move |c| (r, c))).map(|(r, c)| part(r, c)).collect()
+        };
+        let step = |name: &str, codelet, views: &[Vec<View>]| (name.to_string(), codelet, views.to_vec());
+        let steps = [
+            step("work", long, &[elements(&w, 64), elements(&v, 64)]),
+            step("write", short, &[parts(&x, 1), parts(&y, 1)]),
+            step("read", short, &[parts(&y, 8), elements(&z, 16)]),
+        ];
+        let sets: Vec<_> = (steps.iter())
+            .map(|(name, codelet, views)| {
+                Tree::Execute(b.set(name, &[Vertices { codelet: *codelet, views, tiles: None }]))
+            })
+            .collect();
+        b.program("main", true, &Tree::Seq(sets));
+        let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
+        let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
+        cx.estimate = estimate;
+        let p = PlaceTiles::run(b.graph, &mut cx).unwrap();
+        verify_placement(&p, &p.placement, &machine).unwrap();
+        let at: BTreeSet<(u32, usize)> = tiles(&p, 1).into_iter().enumerate().map(|(k, t)| (t, k % 4)).collect();
+        at.len()
+    });
+    let columns: Vec<usize> = columns.collect();
+    assert!(columns[1] < columns[0], "pairs of a tile and a part of rows on it: {columns:?}");
+}
+
 #[test]
 fn a_variable_follows_the_vertices_that_the_text_places() {
     let mut b = Build::new();

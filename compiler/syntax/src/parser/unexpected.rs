@@ -222,8 +222,10 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
     if found.token.is_reserved() && position.fits("ident") && !position.fits("return") && !position.fits("+") {
         let list = wanted(position);
         let what = format!("expected {}, found the keyword {shown}", one_of(&list[..list.len().min(2)]));
+        let in_copy = matches!(found.token, Let | If) && position.fits("for") && !position.fits("vertex");
         let is_called = position.tokens.get(position.at + 1).is_some_and(|l| l.token == ParenOpen);
         return Some(error(what).help(match found.token {
+            _ if in_copy => "a `copy` holds rows such as `a[i] <- b[i]`, and `for`".to_string(),
             Where if is_called => "elements are chosen by `select(condition, a, b)`".to_string(),
             _ => format!("{shown} is a word of the language and cannot be a name"),
         }));
