@@ -5,7 +5,7 @@
 //! shows them.
 
 use girder_ir::codelet::{BinaryOp, Check, ReduceOp, UnaryOp};
-use girder_ir::types::ElemType;
+use girder_ir::types::{ElemType, Scalar};
 
 /// The canonical NaN of `f32`, as [`bits`] shows it.
 pub const NAN_F32: u32 = 0x7fc0_0000;
@@ -245,7 +245,7 @@ pub fn convert(from: ElemType, to: ElemType, x: u64) -> u64 {
     match from {
         ElemType::F32 => convert_f64(f32_of(x) as f64, to),
         ElemType::F64 => convert_f64(f64::from_bits(x), to),
-        ElemType::F16 => convert_f64(f64_of_f16(x as u16), to),
+        ElemType::F16 => convert_f64(Scalar::new(from, x).as_float().unwrap_or(0.0), to),
         _ if to == ElemType::Bool => (x != 0) as u64,
         _ if from.is_signed_int() => {
             let v = extend(from, x);
@@ -261,19 +261,6 @@ pub fn convert(from: ElemType, to: ElemType, x: u64) -> u64 {
             _ => mask(to, x),
         },
     }
-}
-
-/// Returns the number whose bits as an `f16` are `x`: a sign, 5 bits of an exponent and 10 of a fraction (IEEE 754
-/// binary16). Every such number is an `f64`.
-pub fn f64_of_f16(x: u16) -> f64 {
-    let (exponent, fraction) = ((x >> 10) & 31, f64::from(x & 1023));
-    let magnitude = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
-    };
-    if x >> 15 == 1 { -magnitude } else { magnitude }
 }
 
 /// Converts a float; an `f32` is passed as `f64`, which changes no value, so that nothing is rounded twice.

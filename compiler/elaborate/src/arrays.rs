@@ -5,7 +5,6 @@
 
 use crate::modules::Array;
 use crate::value::Value;
-use girder_codelet::scalar::f64_of_f16;
 use girder_ir::types::{ElemType, Scalar};
 use std::sync::Arc;
 
@@ -43,11 +42,9 @@ impl Array {
 
     fn number(&self, bytes: &[u8]) -> Value {
         let scalar = Scalar::from_le_bytes(self.ty, bytes);
-        match (self.ty, scalar.as_int()) {
-            (ElemType::Bool, _) => Value::Bool(scalar.bits != 0),
-            (ElemType::F16, _) => Value::Float(f64_of_f16(scalar.bits as u16)),
-            (ElemType::F32, _) => Value::Float(f32::from_bits(scalar.bits as u32).into()),
-            (ElemType::F64, _) => Value::Float(f64::from_bits(scalar.bits)),
+        match (scalar.as_float(), scalar.as_int()) {
+            _ if self.ty == ElemType::Bool => Value::Bool(scalar.bits != 0),
+            (Some(x), _) => Value::Float(x),
             (_, Some(i)) if i64::try_from(i).is_ok() => Value::Int(i as i64),
             _ => self.like(vec![], bytes.into()),
         }
@@ -65,9 +62,8 @@ impl Array {
         let Some((&n, rest)) = shape.split_first() else {
             let scalar = Scalar::from_le_bytes(self.ty, bytes);
             out.push_str(&match self.ty {
-                ElemType::F16 => format!("{:?}", f64_of_f16(scalar.bits as u16)),
                 ElemType::F32 => format!("{:?}", f32::from_bits(scalar.bits as u32)),
-                ElemType::F64 => format!("{:?}", f64::from_bits(scalar.bits)),
+                ElemType::F16 | ElemType::F64 => format!("{:?}", scalar.as_float().unwrap_or_default()),
                 _ => scalar.to_string(),
             });
             return;

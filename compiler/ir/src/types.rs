@@ -153,9 +153,10 @@ impl Scalar {
         }
     }
 
-    /// Returns the value of an `f32` or `f64`; `None` for others.
+    /// Returns the value of a float; `None` for others.
     pub fn as_float(self) -> Option<f64> {
         match self.ty {
+            ElemType::F16 => Some(f64_of_f16(self.bits as u16)),
             ElemType::F32 => Some(f32::from_bits(self.bits as u32) as f64),
             ElemType::F64 => Some(f64::from_bits(self.bits)),
             _ => None,
@@ -189,5 +190,48 @@ impl std::fmt::Display for Scalar {
                 None => write!(f, "{:#x}", self.bits),
             },
         }
+    }
+}
+
+/// Returns the number whose bits as an `f16` are `x`: a sign, 5 bits of an exponent and 10 of a fraction (IEEE 754
+/// binary16). Every such number is an `f64`.
+fn f64_of_f16(x: u16) -> f64 {
+    let (exponent, fraction) = ((x >> 10) & 31, f64::from(x & 1023));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
+    };
+    if x >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are examples of IEEE 754's binary16 that many texts list.
+    #[test]
+    fn halves_are_the_numbers_of_ieee_754() {
+        let known = [
+            (0x0000, 0.0),
+            (0x0001, 0.000000059604645),
+            (0x03ff, 0.000060975552),
+            (0x0400, 0.00006103515625),
+            (0x3555, 0.33325195),
+            (0x3bff, 0.99951172),
+            (0x3c00, 1.0),
+            (0x3c01, 1.00097656),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x7c00, f64::INFINITY),
+            (0xfc00, f64::NEG_INFINITY),
+        ];
+        let value = |bits: u64| Scalar::new(ElemType::F16, bits).as_float().unwrap();
+        for (bits, number) in known {
+            let found = value(bits);
+            assert!(found == number || (found - number).abs() <= 1e-7 * number.abs(), "{bits:#x} is {found}");
+        }
+        assert!(value(0x7e00).is_nan());
     }
 }

@@ -206,27 +206,8 @@ proptest! {
     }
 }
 
-/// The numbers are examples of IEEE 754's binary16 that many texts list.
 #[test]
-fn halves_are_the_numbers_of_ieee_754() {
-    let known = [
-        (0x0000, 0.0),
-        (0x0001, 0.000000059604645),
-        (0x03ff, 0.000060975552),
-        (0x0400, 0.00006103515625),
-        (0x3555, 0.33325195),
-        (0x3bff, 0.99951172),
-        (0x3c00, 1.0),
-        (0x3c01, 1.00097656),
-        (0xc000, -2.0),
-        (0x7bff, 65504.0),
-        (0x7c00, f64::INFINITY),
-        (0xfc00, f64::NEG_INFINITY),
-    ];
-    for (bits, number) in known {
-        assert!((f64_of_f16(bits) - number).abs() <= 1e-7 * number.abs() || f64_of_f16(bits) == number, "{bits:#x}");
-    }
-    assert!(f64_of_f16(0x7e00).is_nan());
+fn halves_convert_to_other_types() {
     assert_eq!(convert(ElemType::F16, ElemType::I32, 0xc500) as u32 as i32, -5);
     assert_eq!(f32_of(convert(ElemType::F16, ElemType::F32, 0x3555)), 0.333251953125);
 }

@@ -118,8 +118,8 @@ fn steps_that_take_little_time_are_reordered_if_code_does_not_fit() {
         let (w, v, x) = (var("w", &[64]), var("v", &[64]), var("x", &[32, 64]));
         let (y, z) = (var("y", &[32, 64]), var("z", &[16]));
         let parts = |v: &View, rows: u64| -> Vec<View> {
-            let row = |r: u64| v.slice(0, (r * rows) as i64, rows as i64, 1);
-            let part = |r: u64, c: u64| row(r).slice(1, 16 * c as i64, 16, 1);
+            let row = |r: u64| v.slice(0, r * rows, rows, 1);
+            let part = |r: u64, c: u64| row(r).slice(1, 16 * c, 16, 1);
             (0..32 / rows).flat_map(|r| (0..4).map(move |c| (r, c))).map(|(r, c)| part(r, c)).collect()
         };
         let step = |name: &str, codelet, views: &[Vec<View>]| (name.to_string(), codelet, views.to_vec());
