@@ -10,7 +10,6 @@
 
 mod classes;
 mod denied;
-mod estimate;
 mod host;
 mod inventory;
 mod pack;
@@ -22,17 +21,16 @@ mod tile;
 mod verify;
 mod wishes;
 
-pub(crate) use estimate::{code_bytes, costs, state_bytes};
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
 pub use space::{Space, Zone};
 pub use verify::verify_layout;
 pub use wishes::Facts;
 
-use crate::PassContext;
 use crate::liveness::Liveness;
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
+use crate::{PassContext, sizes};
 use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
@@ -59,7 +57,7 @@ impl Pass for AllocateMemory {
     fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
         let liveness = Liveness::with(&input, &cx.covers(&input));
         let host = allocate_host(&input, &liveness, cx)?;
-        let costs = estimate::costs(&input, cx.machine);
+        let costs = sizes::costs(&input, cx.machine);
         let wants = wishes::wants(&input, &costs);
         let classes = inventory::of(&input, &liveness, cx.machine, &costs, &wishes::of(&input, &wants));
         cx.poll()?;

@@ -38,7 +38,6 @@ mod tests;
 mod transfers;
 mod verify;
 
-pub(crate) use moves::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_within};
 
 use crate::pass::{Pass, Verdict};

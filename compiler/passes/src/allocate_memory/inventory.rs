@@ -8,12 +8,11 @@
 //! Invariant: the needs of a class ascend by content, and each content occurs once.
 
 use super::classes::{EquivalentTiles, Patterns};
-use super::estimate::{Costs, Stacks, code_bytes, stack_bytes, state_bytes};
 use super::spread::{Spread, sweep};
 use super::wishes::Wish;
 use crate::liveness::Liveness;
-use crate::model_time::bytes_by_tile;
 use crate::schedule_exchange::exchange_code_bytes;
+use crate::sizes::{Costs, Stacks, bytes_by_tile, code_bytes, stack_bytes, state_bytes};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;

@@ -5,9 +5,9 @@
 //!
 //! Invariant: [`Facts`] follow from the addresses alone.
 
-use super::estimate::Costs;
 use super::space::{ALIGN, Space, Zone};
 use super::spread::Spread;
+use crate::sizes::Costs;
 use girder_codelet::cost::{MemFacts, Want};
 use girder_ir::codelet::Codelet;
 use girder_ir::graph::Graph;

@@ -11,7 +11,7 @@ use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
 use super::sample::{Sample, Tiles};
 use super::spread::{SpreadTiles, VertexOrder};
-use crate::allocate_memory::state_bytes;
+use crate::sizes::state_bytes;
 use cranelift_entity::SecondaryMap;
 use girder_ir::family::Domain;
 use girder_ir::graph::Graph;

@@ -3,8 +3,8 @@
 //!
 //! Invariant: nothing is counted tile by tile if all code fits on one tile.
 
-use crate::allocate_memory::{code_bytes, costs};
 use crate::context::ESTIMATES;
+use crate::sizes::{code_bytes, costs};
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
