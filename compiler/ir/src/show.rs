@@ -1,6 +1,6 @@
-//! The text of a tensor, as `print` and `--get` show it.
+//! The text of a tensor, as `print` and `--get` show it, and of a static array.
 
-use girder_ir::types::{ElemType, Scalar};
+use crate::types::{ElemType, Scalar};
 
 /// A tensor with more elements than this is summarised.
 const WHOLE: u64 = 1000;
