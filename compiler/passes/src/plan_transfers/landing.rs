@@ -67,7 +67,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
         return result;
     };
     let homes = &scene.homes[part.var];
-    let (low, high) = hull(part);
+    let (low, high) = part.hull_at(0);
     let regular = axis_strides(field, part, homes.elem_bytes);
     let byte_box = ByteBox::new(homes, field, part);
     let mut hint = RunHint::default();
@@ -89,16 +89,6 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
         }
     }
     result
-}
-
-/// Returns the least and the greatest element of a part, relative to its offset.
-fn hull(part: &FieldPart) -> (i64, i64) {
-    let mut hull = (0, 0);
-    for (&len, &stride) in part.len.iter().zip(&part.stride) {
-        let span = (len as i64 - 1) * stride;
-        hull = (hull.0 + span.min(0), hull.1 + span.max(0));
-    }
-    hull
 }
 
 /// Returns the byte stride of each axis (0 for an axis of length 1) if elements keep their distances, or `None` if the
