@@ -2,7 +2,7 @@
 
 use crate::Program;
 use girder::{AnyStage, Stage};
-use girder_codegen::{CodegenError, Host, Isa};
+use girder_codegen::{CodegenError, Host, Level};
 use girder_codelet::KernelSpec;
 use girder_host::{HostPlan, HostedGraph, plan};
 use girder_ir::stage::Allocated;
@@ -12,7 +12,7 @@ impl Program {
     ///
     /// # Panics
     /// If the program does not compile.
-    pub fn host_plan(&self, level: Isa) -> String {
+    pub fn host_plan(&self, level: Level) -> String {
         let (_, allocated, plan) = self.planned(level);
         plan.print(&allocated)
     }
@@ -23,7 +23,7 @@ impl Program {
     /// If the program does not compile.
     pub fn kernels(
         &self,
-        level: Isa,
+        level: Level,
         print: impl Fn(&Host, &KernelSpec) -> Result<String, CodegenError>,
     ) -> Vec<String> {
         let (host, allocated, plan) = self.planned(level);
@@ -31,7 +31,7 @@ impl Program {
         plan.kernels.kernels.keys().map(text).collect()
     }
 
-    fn planned(&self, level: Isa) -> (Host, Allocated, HostPlan) {
+    fn planned(&self, level: Level) -> (Host, Allocated, HostPlan) {
         let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("the program does not compile\n{e}"));
         let AnyStage::Allocated(allocated) = stage else { panic!("the stage is not allocated") };
         let host = Host::with(level).expect("a host of any level can be described");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `features` records what Cranelift's backend can translate without a call of a library function.
 
-use crate::isa::Isa;
+use crate::level::Level;
 use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
@@ -43,22 +43,22 @@ impl Features {
 pub struct Host {
     pub(crate) isa: OwnedTargetIsa,
     pub(crate) features: Features,
-    pub(crate) level: Isa,
+    pub(crate) level: Level,
 }
 
 impl Host {
     /// Returns this machine with its best level, or with the level that `GIRDER_ISA` specifies.
     pub fn detect() -> Result<Host, CodegenError> {
-        match Isa::forced()? {
+        match Level::forced()? {
             Some(level) => Host::with(level),
-            None => Host::native(Isa::best()),
+            None => Host::native(Level::best()),
         }
     }
 
     /// Returns this machine with a level of its instruction set. Code for a level that the machine does not have cannot
     /// run on it.
-    pub fn with(level: Isa) -> Result<Host, CodegenError> {
-        if level == Isa::best() && level != Isa::Portable {
+    pub fn with(level: Level) -> Result<Host, CodegenError> {
+        if level == Level::best() && level != Level::Portable {
             return Host::native(level);
         }
         let mut builder = cranelift_native::builder_with_options(false).map_err(refused)?;
@@ -66,11 +66,11 @@ impl Host {
         Host::build(builder, level)
     }
 
-    fn native(level: Isa) -> Result<Host, CodegenError> {
+    fn native(level: Level) -> Result<Host, CodegenError> {
         Host::build(cranelift_native::builder().map_err(refused)?, level)
     }
 
-    fn build(builder: Builder, level: Isa) -> Result<Host, CodegenError> {
+    fn build(builder: Builder, level: Level) -> Result<Host, CodegenError> {
         let isa = builder.finish(flags().map_err(refused)?).map_err(refused)?;
         let features = Features::of(&*isa, level);
         Ok(Host { isa, features, level })
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Returns the level of the instruction set.
-    pub fn level(&self) -> Isa {
+    pub fn level(&self) -> Level {
         self.level
     }
 
@@ -142,7 +142,7 @@ fn refused(reason: impl std::fmt::Display) -> CodegenError {
 }
 
 /// Enables the flags of a level. No flag is enabled before.
-fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
+fn levelled(builder: &mut Builder, level: Level) -> Result<(), SetError> {
     const AVX2: [&str; 11] = [
         "has_sse3",
         "has_ssse3",
@@ -158,26 +158,21 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
     ];
     const AVX512: [&str; 3] = ["has_avx512f", "has_avx512vl", "has_avx512dq"];
     let flags = match level {
-        Isa::Portable => [].iter().chain(&[]),
-        Isa::Avx2 => AVX2.iter().chain(&[]),
-        Isa::Avx512 => AVX2.iter().chain(&AVX512),
+        Level::Portable => [].iter().chain(&[]),
+        Level::Avx2 => AVX2.iter().chain(&[]),
+        Level::Avx512 => AVX2.iter().chain(&AVX512),
     };
     flags.into_iter().try_for_each(|flag| builder.enable(flag))
 }
 
 impl Features {
-    fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
-        let options = Options { counts_ones: crate::isa::counts_ones(), ..Options::default() };
+    fn of(isa: &dyn TargetIsa, level: Level) -> Features {
+        let options = Options { counts_ones: crate::level::counts_ones(), ..Options::default() };
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
-                let simd = match level {
-                    Isa::Portable => None,
-                    Isa::Avx2 => Some(girder_simd::Level::Avx2),
-                    Isa::Avx512 => Some(girder_simd::Level::Avx512),
-                };
-                let simd = simd.filter(|_| isa.default_call_conv() == CallConv::SystemV);
+                let simd = level.of_kernels().filter(|_| isa.default_call_conv() == CallConv::SystemV);
                 Features {
                     fma: has("has_fma"),
                     round,

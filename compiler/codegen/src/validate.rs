@@ -12,7 +12,7 @@ pub enum CodegenError {
     /// There is no code generator for this host.
     Host(String),
     /// `GIRDER_ISA` is not a level that this machine has.
-    Isa(String),
+    Level(String),
     /// The codelet computes with an unsupported element type.
     Type {
         /// The codelet's name.
@@ -49,7 +49,7 @@ impl std::fmt::Display for CodegenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CodegenError::Host(reason) => write!(f, "no code can be generated for this host: {reason}"),
-            CodegenError::Isa(reason) => f.write_str(reason),
+            CodegenError::Level(reason) => f.write_str(reason),
             CodegenError::Type { codelet, ty } => write!(f, "codelet `{codelet}` computes with `{ty}`"),
             CodegenError::Arrays { codelet, bytes, limit } => {
                 write!(f, "the local arrays of codelet `{codelet}` take {bytes} bytes, more than {limit}")

@@ -347,7 +347,7 @@ pub(crate) mod tests {
     //! Kernels without a codelet.
     use super::*;
     use crate::natives::imports;
-    use girder_codegen::Isa;
+    use girder_codegen::Level;
 
     /// Bytes of each of the two fields of [`mixing`].
     pub(crate) const BYTES: i64 = 8;
@@ -358,7 +358,7 @@ pub(crate) mod tests {
         let function: KernelFn = if table { mix_table } else { mix_affine };
         let _code = Arc::new(girder_codegen::compile(&[]).unwrap());
         let (spans, writes) = (vec![Some((0, BYTES)); 2], vec![false, true]);
-        Kernel { function, _code, imports: imports(Isa::Portable), spans, writes, multi: false }
+        Kernel { function, _code, imports: imports(Level::Portable), spans, writes, multi: false }
     }
 
     unsafe extern "C" fn mix_affine(batch: *mut Batch, first: u64, last: u64) -> u64 {

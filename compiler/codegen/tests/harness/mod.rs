@@ -17,7 +17,7 @@ pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Batch, Failure, Status};
-use girder_codegen::{CodegenError, Host, Isa, compile_for};
+use girder_codegen::{CodegenError, Host, Level, compile_for};
 use girder_codelet::cost::Points;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
@@ -298,18 +298,18 @@ impl Case {
     }
 
     /// The code before Cranelift's optimiser, with all facts, at a level that this machine may not have.
-    pub fn clif(&self, level: Isa) -> String {
+    pub fn clif(&self, level: Level) -> String {
         self.clif_on(&Host::with(level).expect("the level can be described"))
     }
 
     /// As [`Case::clif`], with vectors of 128 bits only.
     pub fn clif_without_vector_kernels(&self) -> String {
-        self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
+        self.clif_on(&Host::with(Level::Avx2).expect("the level can be described").without_vector_kernels())
     }
 
     /// The vector kernels for AVX-512, which this machine may not have.
     pub fn vector_kernels(&self) -> String {
-        let host = Host::with(girder_codegen::Isa::Avx512).expect("the level can be described");
+        let host = Host::with(girder_codegen::Level::Avx512).expect("the level can be described");
         self.text_on(&host, girder_codegen::simd_text)
     }
 
@@ -402,8 +402,8 @@ impl Case {
 fn hosts() -> &'static [Host; 6] {
     static HOSTS: std::sync::OnceLock<[Host; 6]> = std::sync::OnceLock::new();
     HOSTS.get_or_init(|| {
-        let between = Isa::Avx2.min(Isa::best());
-        let [native, baseline, narrow, bare] = [Isa::best(), Isa::Portable, between, between]
+        let between = Level::Avx2.min(Level::best());
+        let [native, baseline, narrow, bare] = [Level::best(), Level::Portable, between, between]
             .map(|level| Host::with(level).expect("this machine has the level"));
         let evaluated = |level| bare.clone().with_reference(level, reference::EVALUATE);
         let [avx2, avx512] = girder_simd::Level::ALL.map(evaluated);
