@@ -13,7 +13,7 @@ use girder_ir::codelet::Codelet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::layout::{Content, MemoryBlock};
-use girder_ir::plan::{FieldLandings, Landing};
+use girder_ir::plan::{FieldLocation, FieldLocations};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
 use indexmap::IndexMap;
@@ -109,10 +109,10 @@ fn each(
     let place = |field: FieldId| {
         let k = family.fields.iter().position(|f| f.field == field)?;
         let part = family.fields[k].parts.first().filter(|_| !family.fields[k].is_empty())?;
-        let landings: &FieldLandings = input.plan.landings[id].get(k)?;
-        Some(|instance: usize| match *landings.at.get(instance)? {
-            Landing::InPlace(base) => Some((Content::Var(part.var), i64::from(base))),
-            Landing::Buffer { buffer, offset } => {
+        let locations: &FieldLocations = input.plan.locations[id].get(k)?;
+        Some(|instance: usize| match *locations.at.get(instance)? {
+            FieldLocation::InPlace(base) => Some((Content::Var(part.var), i64::from(base))),
+            FieldLocation::Buffer { buffer, offset } => {
                 Some((Content::SetBuffer(family.set, *ranks.get(buffer as usize)?), i64::from(offset)))
             }
         })
