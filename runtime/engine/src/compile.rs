@@ -38,7 +38,7 @@ pub(crate) fn compile_kernels(
         function: code.kernel(n),
         _code: code.clone(),
         imports: imports(host.level()),
-        spans: table.spans(graph, id),
+        byte_ranges: table.byte_ranges(graph, id),
         writes: table.writes(graph, id),
         multi: table.codelet(graph, id).multi,
     };
