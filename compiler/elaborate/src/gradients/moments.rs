@@ -50,7 +50,7 @@ pub struct Recorder {
     pub carried: Vec<Carried>,
     /// The moments of steps that are computed again, and of reverse programs. A value that they overwrite is copied
     /// where it is needed, because the user cannot keep it in the text.
-    pub again: Vec<Range<Moment>>,
+    pub in_reverse: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,
