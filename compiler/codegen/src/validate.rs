@@ -10,7 +10,7 @@ use girder_ir::types::ElemType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodegenError {
     /// There is no code generator for this host.
-    Host(String),
+    Target(String),
     /// `GIRDER_ISA` is not a level that this machine has.
     Level(String),
     /// The codelet computes with an unsupported element type.
@@ -48,7 +48,7 @@ pub enum CodegenError {
 impl std::fmt::Display for CodegenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CodegenError::Host(reason) => write!(f, "no code can be generated for this host: {reason}"),
+            CodegenError::Target(reason) => write!(f, "no code can be generated for this host: {reason}"),
             CodegenError::Level(reason) => f.write_str(reason),
             CodegenError::Type { codelet, ty } => write!(f, "codelet `{codelet}` computes with `{ty}`"),
             CodegenError::Arrays { codelet, bytes, limit } => {

@@ -59,7 +59,7 @@ impl ExactCode {
             n if n <= u32::MAX as u128 => Addressing::Table32,
             _ => Addressing::Table64,
         };
-        let host = detect()?;
+        let target = detect()?;
         let mut kernels = KernelSet::new(allocated, counting);
         let mut families: SecondaryMap<FamilyId, Vec<KernelGroup>> = SecondaryMap::new();
         for (id, family) in &allocated.families {
@@ -70,7 +70,7 @@ impl ExactCode {
                 families[id].push(KernelGroup { kernel: kernels.kernel(shaped, layouts, addressing, None), instances });
             }
         }
-        let kernels = compile_kernels(&host, allocated, &kernels.finish(host.target()))?;
+        let kernels = compile_kernels(&target, allocated, &kernels.finish(target.kernel_target()))?;
         Ok(ExactCode { kernels, families, addressing })
     }
 }

@@ -1,4 +1,4 @@
-//! The machine for which code is generated.
+//! The target: the machine for which code is generated.
 //!
 //! Invariant: `features` records what Cranelift's backend can translate without a call of a library function.
 
@@ -38,46 +38,46 @@ impl Features {
     }
 }
 
-/// An instruction set with flags. A clone is cheap.
+/// The machine for which code is generated: an instruction set with flags. A clone is cheap.
 #[derive(Clone)]
-pub struct Host {
+pub struct CodeTarget {
     pub(crate) isa: OwnedTargetIsa,
     pub(crate) features: Features,
     pub(crate) level: Level,
 }
 
-impl Host {
+impl CodeTarget {
     /// Returns this machine with its best level, or with the level that `GIRDER_ISA` specifies.
-    pub fn detect() -> Result<Host, CodegenError> {
+    pub fn detect() -> Result<CodeTarget, CodegenError> {
         match Level::forced()? {
-            Some(level) => Host::with(level),
-            None => Host::native(Level::best()),
+            Some(level) => CodeTarget::with(level),
+            None => CodeTarget::native(Level::best()),
         }
     }
 
     /// Returns this machine with a level of its instruction set. Code for a level that the machine does not have cannot
     /// run on it.
-    pub fn with(level: Level) -> Result<Host, CodegenError> {
+    pub fn with(level: Level) -> Result<CodeTarget, CodegenError> {
         if level == Level::best() && level != Level::Portable {
-            return Host::native(level);
+            return CodeTarget::native(level);
         }
         let mut builder = cranelift_native::builder_with_options(false).map_err(refused)?;
         levelled(&mut builder, level).map_err(refused)?;
-        Host::build(builder, level)
+        CodeTarget::build(builder, level)
     }
 
-    fn native(level: Level) -> Result<Host, CodegenError> {
-        Host::build(cranelift_native::builder().map_err(refused)?, level)
+    fn native(level: Level) -> Result<CodeTarget, CodegenError> {
+        CodeTarget::build(cranelift_native::builder().map_err(refused)?, level)
     }
 
-    fn build(builder: Builder, level: Level) -> Result<Host, CodegenError> {
+    fn build(builder: Builder, level: Level) -> Result<CodeTarget, CodegenError> {
         let isa = builder.finish(flags().map_err(refused)?).map_err(refused)?;
         let features = Features::of(&*isa, level);
-        Ok(Host { isa, features, level })
+        Ok(CodeTarget { isa, features, level })
     }
 
     /// Returns the same machine with vectors of 128 bits only, as for a host with another calling convention.
-    pub fn without_vector_kernels(mut self) -> Host {
+    pub fn without_vector_kernels(mut self) -> CodeTarget {
         self.features.simd = None;
         self
     }
@@ -88,7 +88,7 @@ impl Host {
     }
 
     /// Returns the properties on which the benefit of rewrites depends.
-    pub fn target(&self) -> KernelTarget {
+    pub fn kernel_target(&self) -> KernelTarget {
         KernelTarget {
             vector_kernels: self.features.simd.is_some(),
             unrolled_nodes: UNROLLED_NODES,
@@ -98,7 +98,7 @@ impl Host {
 
     /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the
     /// kernels are never freed.
-    pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> Host {
+    pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> CodeTarget {
         if cfg!(target_arch = "x86_64") {
             self.features.simd = Some(level);
             self.features.reference = Some(reference);
@@ -119,7 +119,7 @@ impl Host {
     }
 }
 
-impl std::fmt::Debug for Host {
+impl std::fmt::Debug for CodeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name())
     }
@@ -138,7 +138,7 @@ fn flags() -> Result<settings::Flags, settings::SetError> {
 }
 
 fn refused(reason: impl std::fmt::Display) -> CodegenError {
-    CodegenError::Host(reason.to_string())
+    CodegenError::Target(reason.to_string())
 }
 
 /// Enables the flags of a level. No flag is enabled before.
