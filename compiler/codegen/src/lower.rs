@@ -23,7 +23,7 @@ mod expr;
 mod frame;
 mod loops;
 mod neighbours;
-mod pick;
+mod if_conversion;
 mod reduce;
 mod stmt;
 mod iterations;

@@ -17,7 +17,7 @@ pub mod tape;
 pub mod record;
 mod checks;
 pub mod moments;
-mod onto;
+mod inverse_views;
 mod active;
 mod activate;
 mod adjoints;

@@ -364,7 +364,7 @@ impl<'a> Candidate<'a> {
         let even = |least, tiles| Even::of(var, first_tile, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
         let rest = even(linear::BYTES_PER_TILE, all);
         let owners = match rule {
-            VarRule::Spread { least, tiles } if super::given::mapping(var).is_none() => {
+            VarRule::Spread { least, tiles } if super::text_placement::mapping(var).is_none() => {
                 self.homes[id] = Home::Even(even(least, tiles));
                 self.vars[id] = Some(rule);
                 return true;
