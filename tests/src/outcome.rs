@@ -3,7 +3,7 @@
 use girder::arrays::Elements;
 use girder::packets::{self, Packets};
 use girder::{Array, show};
-use girder_engine::{Host, StreamError};
+use girder_engine::{RunHost, StreamError};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
@@ -119,7 +119,7 @@ impl<'p> Recorder<'p> {
     }
 }
 
-impl Host for Recorder<'_> {
+impl RunHost for Recorder<'_> {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
         let name = &self.graph.streams[stream].name;
         match self.sources.iter_mut().find(|(source, _)| source == name) {

@@ -1,9 +1,11 @@
 //! The import graph of the files of each crate: a file points to the files that define what it names, wherever a module
 //! re-exports it. Calls of methods do not count, and neither does code for tests.
 
+use girder_passes::pipeline::PASSES;
 use girder_tests::files;
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
+use petgraph::visit::Dfs;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -200,17 +202,22 @@ fn is(token: &TokenTree, sign: &str) -> bool {
     matches!(token, TokenTree::Punct(p) if p.to_string() == sign)
 }
 
+/// Returns the files of a crate and which of them import which.
+fn imports(source: &Path) -> (Crate, DiGraphMap<usize, ()>) {
+    let root = ["lib.rs", "main.rs"].map(|f| source.join(f)).into_iter().find(|f| files::root().join(f).exists());
+    let mut all = Crate::default();
+    all.add_file(root.expect("the root of a crate"), source, 0);
+    let graph = all.graph();
+    (all, graph)
+}
+
 #[test]
 fn few_files_import_one_another() {
     let mut circles = vec![];
     for folder in ["compiler", "runtime"] {
         for name in files::names(folder) {
             let source = Path::new(folder).join(name).join("src");
-            let root =
-                ["lib.rs", "main.rs"].map(|f| source.join(f)).into_iter().find(|f| files::root().join(f).exists());
-            let mut all = Crate::default();
-            all.add_file(root.expect("the root of a crate"), &source, 0);
-            let graph = all.graph();
+            let (all, graph) = imports(&source);
             assert!(graph.node_count() + 2 >= all.files.len(), "files of {} import nothing", source.display());
             for circle in tarjan_scc(&graph).into_iter().filter(|c| c.len() > LARGEST_CIRCLE) {
                 let mut names: Vec<String> = circle.iter().map(|&f| all.files[f].display().to_string()).collect();
@@ -220,4 +227,26 @@ fn few_files_import_one_another() {
         }
     }
     assert!(circles.is_empty(), "more than {LARGEST_CIRCLE} files import one another:\n\n{}", circles.join("\n\n"));
+}
+
+/// Neither directly nor through modules that passes share.
+#[test]
+fn no_pass_imports_a_later_pass() {
+    let source = Path::new("compiler/passes/src");
+    let (all, graph) = imports(source);
+    // The place in the order of the pass that a file belongs to.
+    let pass_of = |file: usize| {
+        let inside = all.files[file].strip_prefix(source).expect("a file of the crate");
+        let module = inside.iter().next().expect("a name").to_string_lossy();
+        PASSES.iter().position(|pass| pass.name.replace('-', "_") == module.trim_end_matches(".rs"))
+    };
+    for (k, pass) in PASSES.iter().enumerate() {
+        let mut visit = Dfs::empty(&graph);
+        visit.stack.extend(graph.nodes().filter(|&file| pass_of(file) == Some(k)));
+        assert!(!visit.stack.is_empty(), "no file of {}", pass.name);
+        while let Some(file) = visit.next(&graph) {
+            let later = pass_of(file).is_some_and(|other| other > k);
+            assert!(!later, "{} imports {}", pass.name, all.files[file].display());
+        }
+    }
 }

@@ -7,7 +7,7 @@
 use girder::arrays::Elements;
 use girder::packets::{self, Packets};
 use girder::{Arguments, Array, Compilation, Options, Stage, arrays};
-use girder_engine::{Engine, Host, Mode, StreamError};
+use girder_engine::{Engine, Mode, RunHost, StreamError};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StreamId};
 use girder_ir::types::{ElemType, Scalar};
@@ -205,7 +205,7 @@ struct Console<'g> {
     outcome: Outcome,
 }
 
-impl Host for Console<'_> {
+impl RunHost for Console<'_> {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
         let name = &self.graph.streams[stream].name;
         match self.inputs.iter_mut().find(|(input, _)| input == name) {

@@ -5,7 +5,7 @@
 //!
 //! Invariant: every level whose features the operating system lists is run.
 
-use girder_codegen::Isa;
+use girder_codegen::Level;
 use girder_engine::Mode;
 use girder_source::par_map_slice;
 use girder_tests::cases::Case;
@@ -20,11 +20,11 @@ fn main() -> ExitCode {
     if std::env::var_os(CHILD).is_some() {
         return child();
     }
-    let level = |level: Isa| {
+    let level = |level: Level| {
         let trial = Trial::test(level.name(), move || run(level)).with_kind("level");
         trial.with_ignored_flag(!level.is_here())
     };
-    let mut trials: Vec<Trial> = Isa::ALL.into_iter().map(level).collect();
+    let mut trials: Vec<Trial> = Level::ALL.into_iter().map(level).collect();
     trials.push(Trial::test("every_level_of_the_host_runs", || {
         every_level_of_the_host_runs();
         Ok(())
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the programs in a process that uses a level.
-fn run(level: Isa) -> Result<(), Failed> {
+fn run(level: Level) -> Result<(), Failed> {
     let me = std::env::current_exe().expect("the test has a path");
     let done =
         Command::new(me).env(CHILD, "1").env("GIRDER_ISA", level.name()).output().expect("the test can be started");
@@ -69,8 +69,8 @@ fn every_level_of_the_host_runs() {
     let has = |names: &[&str]| names.iter().all(|name| flags.contains(name));
     let avx2 = has(&["avx2", "fma", "bmi1", "bmi2", "abm", "popcnt"]);
     let avx512 = avx2 && has(&["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]);
-    let found: Vec<Isa> = Isa::ALL.into_iter().filter(|level| level.is_here()).collect();
-    let expected: Vec<Isa> = [(Isa::Portable, true), (Isa::Avx2, avx2), (Isa::Avx512, avx512)]
+    let found: Vec<Level> = Level::ALL.into_iter().filter(|level| level.is_here()).collect();
+    let expected: Vec<Level> = [(Level::Portable, true), (Level::Avx2, avx2), (Level::Avx512, avx512)]
         .into_iter()
         .filter_map(|(level, is_listed)| is_listed.then_some(level))
         .collect();

@@ -7,7 +7,7 @@
 //! expected output.
 
 use girder::{After, AnyStage, Stage};
-use girder_codegen::{Isa, clif_text, simd_text};
+use girder_codegen::{Level, clif_text, simd_text};
 use girder_tests::cases::{self, Case};
 use girder_tests::{MODES, Program, files};
 use libtest_mimic::Trial;
@@ -38,9 +38,9 @@ type Print = fn(&Program) -> String;
 /// Parts of code generation with cases of their own, and their printers. The level of the host's instruction set is
 /// fixed, so that snapshots do not depend on the machine.
 const CODE: [(&str, Print); 3] = [
-    ("host", |program| program.host_plan(Isa::Avx512)),
-    ("simd", |program| program.kernels(Isa::Avx512, simd_text).join("\n")),
-    ("clif", |program| program.kernels(Isa::Portable, clif_text).join("\n")),
+    ("host", |program| program.host_plan(Level::Avx512)),
+    ("simd", |program| program.kernels(Level::Avx512, simd_text).join("\n")),
+    ("clif", |program| program.kernels(Level::Portable, clif_text).join("\n")),
 ];
 
 fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 //! cut into blocks. Families of `amp` vertices have the bits of loops, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
-use girder_codegen::{Isa, clif_text};
+use girder_codegen::{Level, clif_text};
 use girder_tests::{Outcome, Program};
 
 /// Codelets of all programs here. Some elements are infinite or -0, so that some sums are NaN.
@@ -381,7 +381,7 @@ fn rows_of_an_unrolled_loop_are_vectors() {
         var w: f32[40, 16] on tile(0);
         var y: f32[40, 16] on tile(0);
         program main() { compute { vertex products(x: x, w: w, y: y) on tile(0); } }";
-    let kernels = Program::text(text).kernels(Isa::Avx2, clif_text);
+    let kernels = Program::text(text).kernels(Level::Avx2, clif_text);
     let [kernel] = &kernels[..] else { panic!("one kernel, not {}", kernels.len()) };
     // One fused multiplication and addition for each row and term.
     let products = kernel.lines().filter(|line| line.contains("= fma ")).count();

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::report::{Done, Report, Stop, print};
 use crate::variables::{open_array, unreadable};
 use girder::arrays::ArrayFile;
-use girder::engine::{Host, StreamError};
+use girder::engine::{RunHost, StreamError};
 use girder::ir::graph::{Graph, Stream};
 use girder::ir::ids::StreamId;
 use girder::ir::types::ElemType;
@@ -193,7 +193,7 @@ pub fn find(graph: &Graph, name: &str, flag: &str, input: bool, report: &Report)
     }
 }
 
-impl Host for Console {
+impl RunHost for Console {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
         let source = self.sources.iter_mut().find(|s| s.stream == stream);
         let Some(packets) = source.and_then(|s| s.packets.as_mut()) else {

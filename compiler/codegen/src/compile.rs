@@ -3,9 +3,9 @@
 //! Invariant: the bytes depend only on the specification and the host. Equal specifications are compiled once. An error
 //! is that of the first specification that has one.
 
-use crate::host::Host;
 use crate::lower::{self, Lowered, NAMESPACE};
 use crate::memory::Code;
+use crate::target::CodeTarget;
 use crate::validate::{CodegenError, validate};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -32,47 +32,47 @@ pub struct Kernels {
 
 impl Kernels {
     /// Places the code in executable memory.
-    pub fn load(&self, host: &Host) -> Result<Code, CodegenError> {
+    pub fn load(&self, target: &CodeTarget) -> Result<Code, CodegenError> {
         let codes: Vec<&[u8]> = self.codes.iter().map(Vec::as_slice).collect();
-        Code::new(host, &codes, &self.index)
+        Code::new(target, &codes, &self.index)
     }
 }
 
 /// Compiles for this machine. Kernel n of the result is that of specification n.
 pub fn compile(kernels: &[KernelSpec<'_>]) -> Result<Code, CodegenError> {
-    let host = Host::detect()?;
-    compile_for(&host, kernels)?.load(&host)
+    let target = CodeTarget::detect()?;
+    compile_for(&target, kernels)?.load(&target)
 }
 
 /// Compiles to bytes for a given machine.
-pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, CodegenError> {
+pub fn compile_for(target: &CodeTarget, kernels: &[KernelSpec<'_>]) -> Result<Kernels, CodegenError> {
     let (distinct, index) = distinct(kernels);
     let length = |&n: &usize| kernels[n].codelet.exprs.len() as u64;
-    let codes = par_map_uneven(&distinct, length, |&n| machine_code(host, &kernels[n]));
+    let codes = par_map_uneven(&distinct, length, |&n| machine_code(target, &kernels[n]));
     Ok(Kernels { codes: codes.into_iter().collect::<Result<_, _>>()?, index })
 }
 
 /// Prints one kernel in Cranelift's text format, before Cranelift optimises it.
-pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    Ok(lowered(host, kernel, false)?.function.display().to_string())
+pub fn clif_text(target: &CodeTarget, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    Ok(lowered(target, kernel, false)?.function.display().to_string())
 }
 
 /// Prints the vector kernels of one kernel; the text is empty if it has none.
 ///
 /// # Errors
 /// If the specification is rejected.
-pub fn simd_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    let kernels = lowered(host, kernel, true)?.kernels;
+pub fn simd_text(target: &CodeTarget, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    let kernels = lowered(target, kernel, true)?.kernels;
     Ok(kernels.into_iter().filter_map(|machine| machine.kernel).collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints one kernel in assembly: why loops stay scalar, the code from Cranelift, and the vector kernels.
-pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    let Lowered { function, kernels, scalar } = lowered(host, kernel, true)?;
+pub fn asm_text(target: &CodeTarget, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    let Lowered { function, kernels, scalar } = lowered(target, kernel, true)?;
     let mut context = Context::for_function(function);
     context.set_disasm(true);
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
-    let code = context.compile(&*host.isa, &mut ControlPlane::default());
+    let code = context.compile(&*target.isa, &mut ControlPlane::default());
     let code = code.map_err(|error| refused(format!("{:?}", error.inner)))?;
     let mut text = scalar.concat();
     text += code.vcode.as_deref().unwrap_or_default();
@@ -84,9 +84,9 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
 }
 
 /// Lowers a kernel to a Cranelift function, its vector kernels, and the reasons why loops stay scalar.
-fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<Lowered, CodegenError> {
+fn lowered(target: &CodeTarget, kernel: &KernelSpec<'_>, listed: bool) -> Result<Lowered, CodegenError> {
     validate(kernel)?;
-    Ok(lower::lower(kernel, host, listed, &mut FunctionBuilderContext::new()))
+    Ok(lower::lower(kernel, target, listed, &mut FunctionBuilderContext::new()))
 }
 
 /// Returns the first of each group of equal specifications, and the group of each specification.
@@ -106,12 +106,12 @@ fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
     (distinct, index)
 }
 
-fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
-    let Lowered { function, kernels, .. } = lowered(host, kernel, false)?;
+fn machine_code(target: &CodeTarget, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
+    let Lowered { function, kernels, .. } = lowered(target, kernel, false)?;
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
     let params = function.params.clone();
     let mut context = Context::for_function(function);
-    let code = match context.compile(&*host.isa, &mut ControlPlane::default()) {
+    let code = match context.compile(&*target.isa, &mut ControlPlane::default()) {
         Ok(code) => code,
         Err(error) => return Err(refused(format!("{:?}", error.inner))),
     };

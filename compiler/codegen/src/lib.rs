@@ -15,8 +15,8 @@
 pub mod abi;
 mod compile;
 mod helpers;
-mod host;
-mod isa;
+mod target;
+mod level;
 mod lower;
 mod memory;
 pub mod native;
@@ -24,7 +24,7 @@ mod validate;
 
 pub use compile::{Kernels, asm_text, clif_text, compile, compile_for, simd_text};
 pub use helpers::Imports;
-pub use host::Host;
-pub use isa::Isa;
+pub use level::Level;
 pub use memory::Code;
+pub use target::CodeTarget;
 pub use validate::CodegenError;

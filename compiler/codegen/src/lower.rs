@@ -23,14 +23,14 @@ mod expr;
 mod frame;
 mod loops;
 mod neighbours;
-mod pick;
+mod if_conversion;
 mod reduce;
 mod stmt;
 mod iterations;
 mod vector;
 
 use crate::helpers::Import;
-use crate::host::{Features, Host};
+use crate::target::{CodeTarget, Features};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
@@ -63,17 +63,22 @@ pub(crate) struct Lowered {
 
 /// Translates a validated specification to a function and the vector kernels that it calls. With `listed`, the result
 /// has listings.
-pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, listed: bool, context: &mut FunctionBuilderContext) -> Lowered {
-    let convention = host.isa.default_call_conv();
+pub(crate) fn lower(
+    spec: &KernelSpec<'_>,
+    target: &CodeTarget,
+    listed: bool,
+    context: &mut FunctionBuilderContext,
+) -> Lowered {
+    let convention = target.isa.default_call_conv();
     let mut signature = Signature::new(convention);
     signature.params.extend([AbiParam::new(I64); 3]);
     signature.returns.push(AbiParam::new(I64));
     let mut func = Function::with_name_signature(UserFuncName::testcase(&*spec.codelet.name), signature);
-    let mut lower = Lower::new(spec, host.features, convention, FunctionBuilder::new(&mut func, context));
+    let mut lower = Lower::new(spec, target.features, convention, FunctionBuilder::new(&mut func, context));
     lower.listed = listed;
     lower.kernel();
     let (kernels, scalar) = (lower.kernels, lower.scalar);
-    lower.b.finalize(host.isa.frontend_config());
+    lower.b.finalize(target.isa.frontend_config());
     Lowered { function: func, kernels, scalar }
 }
 

@@ -4,7 +4,7 @@
 //! nothing writes to it after `Code::new`.
 
 use crate::abi::KernelFn;
-use crate::host::Host;
+use crate::target::CodeTarget;
 use crate::validate::CodegenError;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
@@ -21,9 +21,9 @@ pub struct Code {
 impl Code {
     /// Places the machine code of kernels in executable memory; `index` records the code of each kernel in the caller's
     /// list. The code has no relocations.
-    pub(crate) fn new(host: &Host, codes: &[&[u8]], index: &[usize]) -> Result<Code, CodegenError> {
+    pub(crate) fn new(target: &CodeTarget, codes: &[&[u8]], index: &[usize]) -> Result<Code, CodegenError> {
         let refused = |e: ModuleError| CodegenError::Backend { codelet: String::new(), reason: e.to_string() };
-        let mut module = JITModule::new(JITBuilder::with_isa(host.isa(), default_libcall_names()));
+        let mut module = JITModule::new(JITBuilder::with_isa(target.isa(), default_libcall_names()));
         let mut ids: Vec<FuncId> = Vec::with_capacity(codes.len());
         let signature = module.make_signature();
         for (n, bytes) in codes.iter().enumerate() {

@@ -10,9 +10,9 @@ use girder_ir::types::ElemType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodegenError {
     /// There is no code generator for this host.
-    Host(String),
+    Target(String),
     /// `GIRDER_ISA` is not a level that this machine has.
-    Isa(String),
+    Level(String),
     /// The codelet computes with an unsupported element type.
     Type {
         /// The codelet's name.
@@ -48,8 +48,8 @@ pub enum CodegenError {
 impl std::fmt::Display for CodegenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CodegenError::Host(reason) => write!(f, "no code can be generated for this host: {reason}"),
-            CodegenError::Isa(reason) => f.write_str(reason),
+            CodegenError::Target(reason) => write!(f, "no code can be generated for this host: {reason}"),
+            CodegenError::Level(reason) => f.write_str(reason),
             CodegenError::Type { codelet, ty } => write!(f, "codelet `{codelet}` computes with `{ty}`"),
             CodegenError::Arrays { codelet, bytes, limit } => {
                 write!(f, "the local arrays of codelet `{codelet}` take {bytes} bytes, more than {limit}")

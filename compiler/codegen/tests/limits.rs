@@ -4,7 +4,7 @@ use crate::harness::build::Build;
 use crate::harness::{Case, Spread};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codegen::abi::{Batch, Failure, Status};
-use girder_codegen::{CodegenError, Host, compile, compile_for};
+use girder_codegen::{CodeTarget, CodegenError, compile, compile_for};
 use girder_codelet::bind_sizes;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{loop_limits::TOTAL, trips};
@@ -138,10 +138,10 @@ fn equal_kernels_share_code() {
         points: None,
     };
     let specs = [spec(Addressing::Affine), spec(Addressing::Table32), spec(Addressing::Affine)];
-    let host = Host::detect().expect("this host is supported");
-    let kernels = compile_for(&host, &specs).expect("small kernels compile");
+    let target = CodeTarget::detect().expect("this host is supported");
+    let kernels = compile_for(&target, &specs).expect("small kernels compile");
     assert_eq!((kernels.codes.len(), &kernels.index[..]), (2, &[0, 1, 0][..]));
-    assert_eq!(kernels, compile_for(&host, &specs).expect("they still do"));
+    assert_eq!(kernels, compile_for(&target, &specs).expect("they still do"));
 }
 
 /// `for i in from..to by step { count += 1 }`, twice, or a sum over such ranges.

@@ -9,7 +9,7 @@ fn is_narrow(text: &str, n: u64) -> bool {
     let mut case = case(text, &[&[n], &[n], &[n], &[]]);
     (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
-    let clif = case.clif(girder_codegen::Isa::Avx512);
+    let clif = case.clif(girder_codegen::Level::Avx512);
     clif.lines().any(|line| line.ends_with(&format!("iconst.i64 {}", n / 4)))
 }
 

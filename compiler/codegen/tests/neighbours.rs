@@ -7,7 +7,7 @@ fn vector_kernels(text: &str, shapes: &[&[u64]]) -> usize {
     let mut case = case(text, shapes);
     (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
-    let clif = case.clif(girder_codegen::Isa::Avx512);
+    let clif = case.clif(girder_codegen::Level::Avx512);
     (0..).take_while(|n| clif.contains(&format!("u1:{n} "))).count()
 }
 

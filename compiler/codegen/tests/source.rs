@@ -18,9 +18,9 @@ fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
 fn becomes_a_vector_kernel(text: &str, shapes: &[&[u64]]) {
     let case = case(text, shapes);
     assert!(case.check().failure.is_none());
-    let clif = case.clif(girder_codegen::Isa::Avx512);
+    let clif = case.clif(girder_codegen::Level::Avx512);
     assert!(clif.contains("u1:0"), "{text}\n{clif}");
-    let portable = case.clif(girder_codegen::Isa::Portable);
+    let portable = case.clif(girder_codegen::Level::Portable);
     assert!(!portable.contains("u1:"), "{text} calls a vector kernel on a host that has none");
 }
 
@@ -56,7 +56,7 @@ fn stores_under_conditions_become_vectors() {
     let vertex = "codelet f(in x: f32, inout y: f32) { if x < 0.0 { y = 0.0; return; } if y < x { y = sqrt(x); } }";
     let case = vertices(vertex, &[&[], &[]], (37, Neighbours::SideBySide), &[]);
     assert!(case.check().failure.is_none());
-    assert!(case.clif(girder_codegen::Isa::Avx512).contains("u1:0"));
+    assert!(case.clif(girder_codegen::Level::Avx512).contains("u1:0"));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn small_conditions_on_integers_are_selections() {
     let mut case = case(text, &[&[19], &[19]]);
     case.iterations = 1 << 20;
     assert!(case.check().failure.is_none());
-    assert!(case.clif(girder_codegen::Isa::Portable).contains("select"));
+    assert!(case.clif(girder_codegen::Level::Portable).contains("select"));
 }
 
 #[test]

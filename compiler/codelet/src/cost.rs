@@ -32,7 +32,7 @@ mod tile;
 mod known;
 
 pub use counted::CountedBlocks;
-pub use inputs::{CostInputs, MemFacts, Want};
+pub use inputs::{CostInputs, FieldRequest, MemFacts};
 pub use known::{Deciding, known_counts};
 pub use pipeline::Refusal;
 pub use points::{Located, Point, Points, blocks};
@@ -59,7 +59,7 @@ pub struct Cost {
     points: Points,
     /// Upper bounds of the counters, where the text determines them.
     bounds: Vec<Option<Quantity>>,
-    wants: Vec<Want>,
+    requests: Vec<FieldRequest>,
     /// Bundles that hardware loops over local arrays issue again. They take time each time, but code only once.
     repeated: u64,
     is_multi: bool,
@@ -129,7 +129,7 @@ impl Cost {
             units: vec![],
             points: Points::default(),
             bounds: vec![],
-            wants: vec![],
+            requests: vec![],
             repeated: 0,
             is_multi: codelet.multi,
             period: costs.period,
@@ -168,7 +168,7 @@ impl Cost {
             found.push((Bundles::Interval(at), Count { counted: own.counted, factor }));
             found.push((Bundles::Fill(at), once));
             if walk.codelet.separate_elements {
-                self.wants.extend(line.wants());
+                self.requests.extend(line.requests());
             }
             self.pipelines.push(line);
         }
@@ -177,7 +177,7 @@ impl Cost {
             let count = &walk.graph.regions[p.region].count;
             match UnitTerm::of(p, count, costs) {
                 Some((term, count)) => {
-                    self.wants.extend(term.want().filter(|_| walk.codelet.separate_elements));
+                    self.requests.extend(term.request().filter(|_| walk.codelet.separate_elements));
                     self.units.push(term);
                     passes.push(count);
                 }
@@ -187,8 +187,8 @@ impl Cost {
                 }
             }
         }
-        self.wants.sort();
-        self.wants.dedup();
+        self.requests.sort();
+        self.requests.dedup();
         self.number(found, passes, &walk.bounds);
     }
 
@@ -323,14 +323,14 @@ impl Cost {
 
     /// Returns the bundles of its code, each counted once; `None` if its cycles are stated.
     pub fn code_bundles(&self) -> Option<u64> {
-        let granted = MemFacts::granting(&self.wants);
+        let granted = MemFacts::granting(&self.requests);
         let all = self.terms.iter().fold(0, |sum: u64, t| sum.saturating_add(self.bundles_of(t.bundles, &granted)));
         self.stated.is_none().then_some(all.saturating_sub(self.repeated))
     }
 
     /// Returns the placement of fields in memory that would make the codelet faster.
-    pub fn wants(&self) -> &[Want] {
-        &self.wants
+    pub fn requests(&self) -> &[FieldRequest] {
+        &self.requests
     }
 
     /// Returns the points at which executions must be counted; empty if the cost is known before a vertex runs.
@@ -351,14 +351,14 @@ impl Cost {
     }
 }
 
-/// Writes the bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, with all wants of the codelet granted; stated cycles
-/// and those of the matrix unit appear with their unit. `#k` is the k-th counter.
+/// Writes the bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, with all requests of the codelet granted; stated
+/// cycles and those of the matrix unit appear with their unit. `#k` is the k-th counter.
 impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(cycles) = &self.stated {
             return write!(f, "{} cycles", cycles.text(&self.names));
         }
-        let granted = MemFacts::granting(&self.wants);
+        let granted = MemFacts::granting(&self.requests);
         let mut sum: Vec<(Quantity, u64)> = vec![];
         for t in &self.terms {
             let n = self.bundles_of(t.bundles, &granted);

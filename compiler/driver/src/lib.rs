@@ -19,7 +19,6 @@ mod head;
 mod loader;
 pub mod outputs;
 pub mod packets;
-mod show;
 
 pub use compilation::{Compilation, Options, Start};
 pub use early::Early;
@@ -30,6 +29,7 @@ pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};
 // The crates whose types appear in this interface, so that a caller needs no other dependency.
 pub use girder_engine as engine;
 pub use girder_ir as ir;
+pub use girder_ir::show::show;
 pub use girder_machine as machine;
 pub use girder_profile as profile;
 pub use girder_source as source;
@@ -37,4 +37,3 @@ pub use girder_syntax as syntax;
 pub use girder_text as text;
 pub use head::{Head, HeadError, program_file, program_text};
 pub use loader::Files;
-pub use show::show;

@@ -5,13 +5,9 @@
 
 use crate::modules::Array;
 use crate::value::Value;
+use girder_ir::show::show;
 use girder_ir::types::{ElemType, Scalar};
 use std::sync::Arc;
-
-/// An array with more elements than this is printed with the middle of its axes left out.
-const WHOLE: u64 = 1000;
-/// The number of elements that are then printed at each end of an axis.
-const EDGE: u64 = 3;
 
 impl Array {
     /// Returns the part at an index of the first axis: a number if there is no other axis. The index is in range.
@@ -52,31 +48,6 @@ impl Array {
 
     /// Returns the text of the array, as `print` shows a tensor.
     pub fn text(&self) -> String {
-        let brief = self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1))) > WHOLE;
-        let mut out = String::new();
-        self.show(&self.shape, &self.bytes, brief, &mut out);
-        out
-    }
-
-    fn show(&self, shape: &[u64], bytes: &[u8], brief: bool, out: &mut String) {
-        let Some((&n, rest)) = shape.split_first() else {
-            let scalar = Scalar::from_le_bytes(self.ty, bytes);
-            out.push_str(&match self.ty {
-                ElemType::F32 => format!("{:?}", f32::from_bits(scalar.bits as u32)),
-                ElemType::F16 | ElemType::F64 => format!("{:?}", scalar.as_float().unwrap_or_default()),
-                _ => scalar.to_string(),
-            });
-            return;
-        };
-        let size = rest.iter().product::<u64>() as usize * self.ty.bytes() as usize;
-        out.push('[');
-        let skipped = if brief && n > 2 * EDGE { EDGE..n - EDGE } else { n..n };
-        for k in (0..skipped.start).chain(skipped.end..n) {
-            if k > 0 {
-                out.push_str(if k == skipped.end && !skipped.is_empty() { ", …, " } else { ", " });
-            }
-            self.show(rest, &bytes[k as usize * size..][..size], brief, out);
-        }
-        out.push(']');
+        show(self.ty, &self.shape, &self.bytes)
     }
 }

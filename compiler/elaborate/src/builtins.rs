@@ -74,7 +74,7 @@ impl Elaborator<'_> {
             "concat" => self.concat(given, span),
             "zeros" => self.zeros(given, span),
             "params" | "states" => {
-                self.static_calls.reads += 1;
+                self.memo_table.reads += 1;
                 let [of] = self.arguments(name, ["of?"], given, span)?;
                 self.of_class(if name == "params" { VarClass::Param } else { VarClass::State }, of)
             }
@@ -161,7 +161,7 @@ impl Elaborator<'_> {
             Some(g) => Err(self.expected_least(least, &g)),
         };
         let (grain, first, tiles) = (number(grain, 1)?, number(first, 0)?, number(tiles, 1)?);
-        self.static_calls.reads += 1;
+        self.memo_table.reads += 1;
         let mut place = self.current_place();
         if first.is_some() || tiles.is_some() {
             let start = first.unwrap_or(0);

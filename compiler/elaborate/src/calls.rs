@@ -5,9 +5,9 @@
 
 use crate::binding::{Misplaced, bind, takes};
 use crate::elaborator::Elaborator;
+use crate::memo_table::Callee;
 use crate::references::{ItemId, References, cycle_text};
 use crate::statements::Flow;
-use crate::static_calls::Callee;
 use crate::types::Sizes;
 use crate::value::{Given, Value};
 use girder_source::{Diagnostic, Origin, Result, Span};
@@ -124,7 +124,7 @@ impl Elaborator<'_> {
             return value;
         }
         let key = self.static_call(Callee::Item((module, item)), &given);
-        self.remembered(key, |this| this.enter_call((module, Some(item)), f, &[], given, span))
+        self.memoized(key, |this| this.enter_call((module, Some(item)), f, &[], given, span))
     }
 
     /// Calls a function of a module. One that is no item is a closure, which sees the names that it captured.

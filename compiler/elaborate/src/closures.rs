@@ -4,7 +4,7 @@
 //! parameters, and the items of the closure's module, never the names of its caller.
 
 use crate::elaborator::{Captured, CapturedFn, Closed, Elaborator, Generated, memory};
-use crate::static_calls::Callee;
+use crate::memo_table::Callee;
 use crate::trees::{dotted, expressions_within};
 use crate::value::{Closure, Given, Value};
 use girder_ir::codelet::GenericArg;
@@ -56,7 +56,7 @@ impl<'a> Elaborator<'a> {
     pub fn call_closure(&mut self, closure: &Arc<Closure>, given: Vec<Given>, span: Span) -> Result<Value> {
         let f = self.function_of(closure)?;
         let key = self.static_call(Callee::Closure(closure), &given);
-        self.remembered(key, |this| this.enter_call((closure.module, None), f, &closure.captured, given, span))
+        self.memoized(key, |this| this.enter_call((closure.module, None), f, &closure.captured, given, span))
     }
 
     /// Returns a closure as an argument of a codelet's generic: a function of the codelet, whose captured numbers are

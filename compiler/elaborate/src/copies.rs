@@ -119,11 +119,11 @@ impl Elaborator<'_> {
         if part.var != temp || *source != whole || broadcast != source || self.named_anywhere(temp) {
             return false;
         }
-        let done = crate::retarget::retarget(&mut self.graph, set, temp, dst);
-        if done {
-            self.record_retarget(temp, dst, span);
+        let elided = crate::copy_elision::elide_copy(&mut self.graph, set, temp, dst);
+        if elided {
+            self.record_elision(temp, dst, span);
         }
-        done
+        elided
     }
 
     /// Returns whether a name in scope refers to a variable.

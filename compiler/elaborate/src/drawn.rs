@@ -165,7 +165,7 @@ impl Elaborator<'_> {
     /// Evaluates `call_site()`: the number of the call that is being evaluated.
     pub(crate) fn call_site(&mut self) -> Value {
         // Each call has a number of its own, so that its value is not remembered.
-        self.static_calls.reads += 1;
+        self.memo_table.reads += 1;
         let path = self.emission.path_with_lets().join(".");
         let name = self.entities.sites.unique(path.into());
         Value::Int(site_of(&name) as i64)

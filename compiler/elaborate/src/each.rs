@@ -361,7 +361,7 @@ impl Elaborator<'_> {
     /// Returns the bundles that one more element of an element-wise codelet takes.
     fn bundles_of_element(&self, codelet: &Codelet) -> Option<u64> {
         let cost = cost_of(codelet, &TileCosts::from(self.machine)).ok()?;
-        let facts = MemFacts::granting(cost.wants());
+        let facts = MemFacts::granting(cost.requests());
         let bundles = |elements: u64| {
             let mut shapes = vec![Shape::new(); codelet.fields.len()];
             for (field, decl) in codelet.edges() {

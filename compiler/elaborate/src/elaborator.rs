@@ -27,10 +27,10 @@ use crate::gradients::formulas::Formulas;
 use crate::gradients::moments::Recorder;
 use crate::gradients::rule_table::Rules;
 use crate::maps::rows::VarRows;
+use crate::memo_table::MemoTable;
 use crate::modules::{Loader, Modules};
 use crate::references::ItemId;
 use crate::statement_times::StatementTimes;
-use crate::static_calls::StaticCalls;
 use crate::value::{READ_FIRST, Value};
 use budget::Budget;
 use emission::Emission;
@@ -81,7 +81,7 @@ pub struct Elaborator<'a> {
     /// What is known about the texts of closures.
     pub closures: Closures,
     /// The values of static calls.
-    pub static_calls: StaticCalls,
+    pub memo_table: MemoTable,
     /// The time of each statement, if it is measured.
     pub statement_times: Option<&'a mut StatementTimes>,
     /// The mapped rows of `map` statements, in their order.
@@ -119,7 +119,7 @@ impl<'a> Elaborator<'a> {
             entities: Entities::default(),
             codelets: CodeletTable::default(),
             closures: Closures::default(),
-            static_calls: StaticCalls::default(),
+            memo_table: MemoTable::default(),
             statement_times: cx.statement_times.as_mut(),
             mapped: vec![],
             recorder,

@@ -4,11 +4,11 @@
 //! that receives its steps: element-wise steps, calls of functions with a rule, copies, fills, branches and loops
 //! ([`tape`]). Every write to a variable is logged with its *moment* ([`moments`], [`order`]), so that a needed value
 //! that was overwritten is an error and never a wrong gradient. `grad` finds what depends on the wanted tensors
-//! ([`active`], [`activate`]), walks the tape backwards ([`state`], [`reverse`], [`control`], [`needs`], [`again`],
-//! [`replay`]) and collects
-//! the derivative by each variable ([`adjoints`]). Functions of numbers are differentiated as text, into one codelet
-//! for each backward step ([`derive`], [`formulas`]); other functions by their rules, `grad f(x; y; dy) { … }`
-//! ([`rule_table`], [`rules`]), or through their bodies.
+//! ([`active`], [`activate`]), walks the tape backwards ([`state`], [`reverse`], [`control`]) and collects the
+//! derivative by each variable ([`adjoints`]). What the reverse steps need ([`needs`]) is kept, or computed again in a
+//! few operations ([`rematerialize`]) or as a whole part of the text ([`recompute`]). Functions of numbers are
+//! differentiated as text, into one codelet for each backward step ([`derive`], [`formulas`]); other functions by their
+//! rules, `grad f(x; y; dy) { … }` ([`rule_table`], [`rules`]), or through their bodies.
 //!
 //! Invariant: nothing is recorded in a program that does not call `grad`.
 
@@ -17,7 +17,7 @@ pub mod tape;
 pub mod record;
 mod checks;
 pub mod moments;
-mod onto;
+mod inverse_views;
 mod active;
 mod activate;
 mod adjoints;
@@ -29,10 +29,10 @@ mod wanted;
 mod reverse;
 pub mod formulas;
 mod needs;
-mod again;
+mod rematerialize;
 mod control;
 mod versions;
-mod replay;
+mod recompute;
 pub mod rule_table;
 mod rules;
 pub mod derive;

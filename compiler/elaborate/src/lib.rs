@@ -3,11 +3,11 @@
 //! A tour. [`modules`] loads the files and records their names; `root` goes through the items of the root module. The
 //! state is in `elaborator`, in parts: names and their values, emission, the budget, entities. Expressions are
 //! evaluated in `expr`, `scope`, `operators`, `indexing`, `members`, `calls`, `builtins` and `reduce`; `binding`
-//! assigns arguments to parameters, `types` checks stated types, `integers` computes, `remembered` evaluates equal
-//! static calls once. Programs are emitted by `statements`, `control`, `declarations`, `effects` and `programs`;
-//! `variables`, `held`, `places` and `maps` make, name and place variables; `drawn` has initial values that are drawn
-//! at load. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
-//! once for all its iterations. `replicas` has what copies of a program know of one another. `each` applies codelet
+//! assigns arguments to parameters, `types` checks stated types, `integers` computes, `memoize` evaluates equal static
+//! calls once. Programs are emitted by `statements`, `control`, `declarations`, `effects` and `programs`; `variables`,
+//! `persistent_names`, `places` and `maps` make, name and place variables; `drawn` has initial values that are drawn at
+//! load. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop once
+//! for all its iterations. `replicas` has what copies of a program know of one another. `each` applies codelet
 //! functions to tensors, element by element. `codelets` connects to `girder_typing`, which translates and specialises
 //! codelets. `gradients` differentiates. `pipelines` lets the stages of a pipeline overlap.
 //!
@@ -36,8 +36,8 @@ mod binding;
 mod types;
 mod calls;
 mod closures;
-mod static_calls;
-mod remembered;
+mod memo_table;
+mod memoize;
 mod builtins;
 mod reduce;
 mod statements;
@@ -46,7 +46,7 @@ mod control;
 mod declarations;
 mod drawn;
 mod variables;
-mod held;
+mod persistent_names;
 mod arguments;
 mod places;
 mod maps;
@@ -60,7 +60,7 @@ mod pipelines;
 mod copies;
 mod replicas;
 mod remotes;
-mod retarget;
+mod copy_elision;
 mod effects;
 mod programs;
 mod codelets;

@@ -95,7 +95,7 @@ impl<'a> Elaborator<'a> {
 
     /// Evaluates `tile(k)` or `tile(a..b)`, counted from the current place.
     pub fn tile_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
-        self.static_calls.reads += 1;
+        self.memo_table.reads += 1;
         let here = self.current_place();
         let (start, count) = match arg {
             Value::Int(k) => (*k, 1),

@@ -251,10 +251,10 @@ impl KernelTable {
 
     /// Returns, for each edge field of a kernel, the bytes of its elements relative to element (0, …, 0), or `None`
     /// if it has no elements.
-    pub fn spans(&self, graph: &Graph, kernel: KernelId) -> Vec<Option<(i64, i64)>> {
+    pub fn byte_ranges(&self, graph: &Graph, kernel: KernelId) -> Vec<Option<(i64, i64)>> {
         let shapes = &self.sizes(kernel).shapes;
         let fields = self.codelet(graph, kernel).edges().zip(&self.kernels[kernel].strides);
-        fields.map(|((field, decl), strides)| span(&shapes[field], strides, decl.ty.bytes())).collect()
+        fields.map(|((field, decl), strides)| byte_range(&shapes[field], strides, decl.ty.bytes())).collect()
     }
 
     /// Returns, for each edge field of a kernel, whether elements are written through it.
@@ -264,7 +264,7 @@ impl KernelTable {
 }
 
 /// Returns the bytes that elements at some strides take, from element (0, …, 0) on, or `None` without elements.
-fn span(shape: &[u64], strides: &[i64], element_bytes: u32) -> Option<(i64, i64)> {
+fn byte_range(shape: &[u64], strides: &[i64], element_bytes: u32) -> Option<(i64, i64)> {
     if shape.contains(&0) {
         return None;
     }
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn a_span_holds_every_element() {
-        assert_eq!(span(&[], &[], 4), Some((0, 4)));
-        assert_eq!(span(&[3, 5], &[-20, 4], 4), Some((-40, 20)));
-        assert_eq!(span(&[3, 0], &[4, 4], 4), None);
+        assert_eq!(byte_range(&[], &[], 4), Some((0, 4)));
+        assert_eq!(byte_range(&[3, 5], &[-20, 4], 4), Some((-40, 20)));
+        assert_eq!(byte_range(&[3, 0], &[4, 4], 4), None);
     }
 }

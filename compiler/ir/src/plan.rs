@@ -87,9 +87,9 @@ pub struct Phase {
 
 /// Where a field of one instance finds its elements on the vertex's tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Landing {
+pub enum FieldLocation {
     /// In its variable's block: element (0, …, 0) is at this byte of the block, strides as in
-    /// [`FieldLandings::strides`].
+    /// [`FieldLocations::strides`].
     InPlace(u32),
     /// In a buffer from byte `offset` on, row-major and contiguous.
     Buffer {
@@ -102,9 +102,9 @@ pub enum Landing {
 
 /// How one field of a family reaches its data.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FieldLandings {
+pub struct FieldLocations {
     /// One per instance.
-    pub at: Vec<Landing>,
+    pub at: Vec<FieldLocation>,
     /// Byte strides per axis of the instances that are in place; one entry per distinct set, with the instances that
     /// use it as `strides_of`.
     pub strides: Vec<Vec<i32>>,
@@ -112,12 +112,12 @@ pub struct FieldLandings {
     pub strides_of: Vec<u32>,
 }
 
-impl FieldLandings {
-    /// Adds the landing of the next instance. `strides` are its byte strides if it is in place.
-    pub fn push(&mut self, at: Landing, strides: &[i32]) {
+impl FieldLocations {
+    /// Adds the location of the next instance. `strides` are its byte strides if it is in place.
+    pub fn push(&mut self, at: FieldLocation, strides: &[i32]) {
         let index = match at {
-            Landing::InPlace(_) => intern_strides(&mut self.strides, strides),
-            Landing::Buffer { .. } => 0,
+            FieldLocation::InPlace(_) => intern_strides(&mut self.strides, strides),
+            FieldLocation::Buffer { .. } => 0,
         };
         self.at.push(at);
         self.strides_of.push(index);
@@ -174,8 +174,8 @@ pub struct Plan {
     pub sets: SecondaryMap<ComputeSetId, StepPlan>,
     /// The plan of every copy.
     pub copies: SecondaryMap<CopyId, StepPlan>,
-    /// The landings of every family: one entry per field, in the family's order.
-    pub landings: SecondaryMap<FamilyId, Vec<FieldLandings>>,
+    /// The locations of every family: one entry per field, in the family's order.
+    pub locations: SecondaryMap<FamilyId, Vec<FieldLocations>>,
 }
 
 /// A run of a variable's elements on one tile. Fields are 32 bits wide because runs are many; a variable has fewer than

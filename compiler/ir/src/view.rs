@@ -222,6 +222,19 @@ impl ViewPart {
         let shift = point.iter().zip(&self.lo).zip(&self.stride).map(|((&x, &lo), &s)| (x - lo) as i64 * s);
         self.offset + shift.sum::<i64>()
     }
+
+    /// Returns the least and the greatest element.
+    pub fn hull(&self) -> (i64, i64) {
+        hull(self.offset, &self.len, &self.stride)
+    }
+}
+
+/// Returns the least and the greatest element of a box whose first point is the element `offset`.
+pub(crate) fn hull(offset: i64, len: &[u32], stride: &[i64]) -> (i64, i64) {
+    len.iter().zip(stride).fold((offset, offset), |(least, greatest), (&n, &s)| {
+        let reach = (i64::from(n) - 1) * s;
+        (least + reach.min(0), greatest + reach.max(0))
+    })
 }
 
 impl Run {

@@ -107,7 +107,7 @@ pub struct Copying {
 
 /// Streams to and from the host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Host {
+pub struct HostCosts {
     /// Cycles until the host answers.
     pub begin_cycles: u32,
     /// Cycles of the copy beyond its bytes.

@@ -16,7 +16,7 @@ mod check;
 mod partition;
 mod targets;
 
-pub use costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Streaming, Tile};
+pub use costs::{Arrange, Bundles, Copying, HostCosts, IntegerBundles, MultiplyAdds, Streaming, Tile};
 pub use machine::{Chip, Exchange, Machine, MachineError, Memory, MemoryRegion, Partition, Sync};
 pub use network::{Group, Link, Links, Topology};
 pub use targets::{base_of, builtin, builtin_base, builtin_names, builtin_text};

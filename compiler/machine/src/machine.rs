@@ -1,7 +1,7 @@
 //! The parameters of one machine: processors, memory, exchange, sync. `docs/machine.md` explains each key and the
 //! source of its value.
 
-use crate::costs::{Arrange, Host, Streaming, Tile};
+use crate::costs::{Arrange, HostCosts, Streaming, Tile};
 use crate::network::{Links, Topology};
 
 /// A virtual machine of one or more IPUs. Units are in the field's name or comment; "cycles" are cycles of the tile
@@ -29,7 +29,7 @@ pub struct Machine {
     /// The network between processors.
     pub links: Links,
     /// Streams to and from the host.
-    pub host: Host,
+    pub host: HostCosts,
     /// Memory beside the tiles.
     pub streaming: Streaming,
     /// The partition of which this machine is the part of one replica.

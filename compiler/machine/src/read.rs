@@ -3,7 +3,7 @@
 //! Invariant: each value is in its range when it leaves this file; [`crate::check`] checks values against each other.
 
 use crate::check::check;
-use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Streaming, Tile};
+use crate::costs::{Arrange, Bundles, Copying, HostCosts, IntegerBundles, MultiplyAdds, Streaming, Tile};
 use crate::document::{self, Origin};
 use crate::machine::{Chip, Exchange, Memory, MemoryRegion, Partition, Sync};
 use crate::network::{Links, Topology};
@@ -259,9 +259,9 @@ fn links(t: &Table<'_, '_>) -> Result<Links> {
     })
 }
 
-fn host(t: &Table<'_, '_>) -> Result<Host> {
+fn host(t: &Table<'_, '_>) -> Result<HostCosts> {
     t.only(&["begin_cycles", "copy_cycles", "end_cycles", "bytes_per_second"])?;
-    Ok(Host {
+    Ok(HostCosts {
         begin_cycles: t.int("begin_cycles", CYCLES)?,
         copy_cycles: t.int("copy_cycles", CYCLES)?,
         end_cycles: t.int("end_cycles", CYCLES)?,

@@ -2,7 +2,7 @@
 //!
 //! Tiles that need the same blocks (`inventory`, `classes`) are packed once (`tile`, `pack`), so equal tiles have equal
 //! addresses and the cost grows with the number of classes. The packer first tries to grant all requests of codelets
-//! about memory (`wishes`), and denies some if blocks would not fit otherwise; [`Facts`] states which are granted.
+//! about memory (`requests`), and denies some if blocks would not fit otherwise; [`Facts`] states which are granted.
 //! Blocks that do not fit are an error in the user's names (`report`), or a warning if the user allows it: the tiles of
 //! such a program are larger than the machine's.
 //!
@@ -10,7 +10,6 @@
 
 mod classes;
 mod denied;
-mod estimate;
 mod host;
 mod inventory;
 mod pack;
@@ -20,19 +19,18 @@ mod space;
 mod spread;
 mod tile;
 mod verify;
-mod wishes;
+mod requests;
 
-pub(crate) use estimate::{code_bytes, costs, state_bytes};
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
+pub use requests::Facts;
 pub use space::{Space, Zone};
 pub use verify::verify_layout;
-pub use wishes::Facts;
 
-use crate::PassContext;
 use crate::liveness::Liveness;
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
+use crate::{PassContext, sizes};
 use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
@@ -61,9 +59,9 @@ impl Pass for AllocateMemory {
     fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
         let liveness = Liveness::with(&input, &cx.covers(&input));
         let host = allocate_host(&input, &liveness, cx)?;
-        let costs = estimate::costs(&input, cx.machine);
-        let wants = wishes::wants(&input, &costs);
-        let classes = inventory::of(&input, &liveness, cx.machine, &costs, &wishes::of(&input, &wants));
+        let costs = sizes::costs(&input, cx.machine);
+        let field_requests = requests::field_requests(&input, &costs);
+        let classes = inventory::of(&input, &liveness, cx.machine, &costs, &requests::of(&input, &field_requests));
         cx.poll()?;
         let packed = pack_classes(&classes, cx.machine);
         let usable = cx.machine.usable_bytes() as u64;
@@ -83,7 +81,7 @@ impl Pass for AllocateMemory {
             }
         }
         let allocated = Allocated { layout: layout(&classes, &packed), scheduled: input, host };
-        cx.diagnostics.extend(denied::wishes_denied(&allocated, cx.machine, &wants));
+        cx.diagnostics.extend(denied::denied_requests(&allocated, cx.machine, &field_requests));
         Ok(allocated)
     }
 

@@ -5,36 +5,25 @@
 //! written. Branches of `par` share no written element. Constants are never written, and a written view names no
 //! element twice. A copy between replicas obeys the rule in each of them. Tiles and words are irrelevant. Workers of
 //! one vertex that certainly write one element are found too (see `workers`); all other races of workers are left to
-//! mode `interpret`.
+//! mode `interpret`. The accesses of a step and the conflicts among them are in `race_rule`.
 //!
-//! # Note: Strides first
-//! Touches (accesses of one field) are compared per variable, and only for variables that the step writes. Families in
-//! closed form are decided by their strides (see [`footprint`](crate::footprint)), and boxes of several runs at any
-//! offsets by their corners (`boxes`). If neither decides, every run is marked in a bitmap, which costs a bit per
-//! element and a step per run.
-//!
-//! Invariant: silence is a proof, except for workers. Whatever strides leave open is enumerated.
+//! Invariant: silence is a proof, except for workers.
 
-mod boxes;
-mod decide;
 mod report;
-mod independence;
-mod touch;
 mod workers;
 
 use crate::pass::{Pass, Verdict};
+use crate::race_rule::{Touch, Who};
 use crate::stage::Stage;
-use crate::{Part, PassContext, StepTimes};
-use girder_ir::graph::{Graph, VarClass};
-use girder_ir::ids::{StepId, VarId};
+use crate::{Part, PassContext, StepTimes, race_rule};
+use girder_ir::graph::Graph;
+use girder_ir::ids::StepId;
 use girder_ir::placement::Placement;
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::{Placed, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
-pub(crate) use independence::{JoinedCopies, Touches, are_independent};
 use report::Reporter;
-use touch::{Touch, Who};
 
 /// The pass `check-races`.
 pub struct CheckRaces;
@@ -89,7 +78,7 @@ pub fn check(
     let steps: Vec<StepId> = graph.steps.keys().collect();
     let of_sets = par_map(sets.len(), |i| {
         times.of(pass, Part::Set(sets[i]), || {
-            let touches = touch::of_set(graph, sets[i]);
+            let touches = race_rule::of_set(graph, sets[i]);
             reporter.work(&graph.sets[sets[i]].name, &touches, cancel)
         })
     });
@@ -98,11 +87,11 @@ pub fn check(
             let name = &graph.copies[copies[i]].name;
             match graph.copies[copies[i]].crosses() {
                 true => {
-                    let of_replicas = touch::of_copy_by_replica(graph, copies[i]);
+                    let of_replicas = race_rule::of_copy_by_replica(graph, copies[i]);
                     let found = of_replicas.iter().map(|touches| reporter.work(name, touches, cancel));
                     found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
                 }
-                false => reporter.work(name, &touch::of_copy(graph, copies[i]), cancel),
+                false => reporter.work(name, &race_rule::of_copy(graph, copies[i]), cancel),
             }
         })
     });
@@ -118,21 +107,9 @@ fn of_step(reporter: &Reporter, step: StepId, cancel: &Cancel) -> Vec<Diagnostic
             let touches = Touch::all(Who::Read(step), true, crate::footprint::Footprint::of_view(into));
             reporter.work("", &touches, cancel)
         }
-        StepKind::Par(branches) => reporter.branches(step, &touch::of_branches(graph, branches), cancel),
+        StepKind::Par(branches) => reporter.branches(step, &race_rule::of_branches(graph, branches), cancel),
         _ => vec![],
     }
-}
-
-/// Returns the touches of each variable that is written, by ascending variable.
-fn by_written_var<'t>(touches: impl Iterator<Item = &'t Touch>) -> Vec<(VarId, Vec<&'t Touch>)> {
-    let mut all: Vec<&Touch> = touches.collect();
-    all.sort_by_key(|t| t.print.var);
-    let groups = all.chunk_by(|a, b| a.print.var == b.print.var);
-    groups.filter(|g| g.iter().any(|t| t.written)).map(|g| (g[0].print.var, g.to_vec())).collect()
-}
-
-fn is_constant(graph: &Graph, var: VarId) -> bool {
-    graph.vars[var].class == VarClass::Const
 }
 
 #[cfg(test)]

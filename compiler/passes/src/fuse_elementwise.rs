@@ -299,7 +299,7 @@ impl<'g> Fuser<'g> {
     fn add(&mut self, signature: &FusedSignature, mut codelet: Codelet, name: SmolStr) {
         codelet.pipelined &= check(&codelet).is_ok();
         codelet.name = name;
-        let text = girder_fusion::print::codelet_text(&codelet, &codelet.name).ok();
+        let text = girder_typing::print::codelet_text(&codelet, &codelet.name).ok();
         let item =
             text.map(|printed| CodeletItem { name: codelet.name.clone(), text: printed.text.into(), calls: vec![] });
         let id = SpecId::new(self.graph.codelets.len() + self.made_at.len());

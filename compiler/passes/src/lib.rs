@@ -2,15 +2,16 @@
 //!
 //! Reading order: [`pipeline`] holds the registry of all passes in order. [`stage`] defines what passes take and make,
 //! [`pass`] defines a pass, [`context`] is the context of every pass, and [`progress`] tells others how far the passes
-//! have come. Two analyses serve several passes: [`footprint`] (which elements a family accesses) and [`liveness`]
-//! (when a temporary holds a value that is still needed). [`superstep`] holds the formulas of time. Then come the
-//! passes in order: [`check_replicas`], [`promote_temporaries`], [`remove_dead_steps`], [`fuse_elementwise`],
-//! [`merge_compute_sets`], [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`],
-//! [`schedule_exchange`], [`allocate_memory`]. With `rewrite`, passes from graph to graph change a program.
-//! [`model_time`] computes the time of the result.
+//! have come. Three analyses serve several passes: [`footprint`] (which elements a family accesses), `race_rule` (which
+//! steps may happen at the same time) and [`liveness`] (when a temporary holds a value that is still needed).
+//! [`superstep`] holds the formulas of time, and `sizes` those of memory. Then come the passes in order:
+//! [`check_replicas`], [`promote_temporaries`], [`remove_dead_steps`], [`fuse_elementwise`], [`merge_compute_sets`],
+//! [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
+//! With `rewrite`, passes from graph to graph change a program. [`model_time`] computes the time of the result.
 //!
 //! Invariant: a pass is a function from one stage to the next. It reads the machine as data, reports to the user
 //! through diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
+//! What several passes need belongs to none of them, so no pass imports a later one.
 
 pub mod pipeline;
 pub mod stage;
@@ -20,7 +21,10 @@ pub mod progress;
 mod step_times;
 mod steps;
 pub mod footprint;
+mod race_rule;
 pub mod liveness;
+mod small_pieces;
+mod sizes;
 pub mod promote_temporaries;
 pub mod merge_copies;
 mod rewrite;

@@ -9,8 +9,8 @@
 //! over an effect, so that the first failure stays the first.
 
 use crate::PassContext;
-use crate::check_races::Touches;
 use crate::pass::{Pass, Verdict};
+use crate::race_rule::Touches;
 use crate::rewrite::{Rewrite, cannot_fail, executions};
 use crate::steps::sequences;
 use cranelift_entity::EntityRef;

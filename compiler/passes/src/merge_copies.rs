@@ -8,8 +8,8 @@
 //! Invariant: every element keeps its final value, and only copies move.
 
 use crate::PassContext;
-use crate::check_races::JoinedCopies;
 use crate::pass::{Pass, Verdict};
+use crate::race_rule::JoinedCopies;
 use crate::steps::sequences;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use girder_ir::graph::{CopySet, Graph};

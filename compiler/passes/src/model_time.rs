@@ -12,7 +12,6 @@ mod ipus;
 mod phases;
 
 pub use compute::Counted;
-pub(crate) use control::bytes_by_tile;
 
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::Allocated;

@@ -37,7 +37,7 @@ mod changes;
 mod code;
 mod estimate;
 mod finish;
-mod given;
+mod text_placement;
 mod homes;
 mod linear;
 mod moments;
@@ -66,7 +66,7 @@ impl Pass for PlaceTiles {
 
     /// Places a graph.
     fn run(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
-        if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
+        if !(text_placement::check(&graph, cx) && text_placement::fits(&graph, cx)) {
             return Err(Failed);
         }
         let placement = linear_placement(&graph, cx.machine, cx.estimate.room);

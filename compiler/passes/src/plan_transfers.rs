@@ -6,7 +6,7 @@
 //! if it is written, no other worker of the tile stores into one of its words (module `narrow_stores`). Otherwise it
 //! lands in a contiguous, row-major buffer. The buffer is filled before the vertices run (for `in`, `inout`, and `out`
 //! that is not certain to be fully written), and its contents are sent home after them (for `out` and `inout`).
-//! Vertices of a tile that read the same elements share one landing.
+//! Vertices of a tile that read the same elements share one location.
 //!
 //! # Note: An empty field
 //! An empty field is in place at byte 0 of no block: there is no element to reach.
@@ -24,7 +24,7 @@ mod carried;
 mod classes;
 mod copies;
 mod homes;
-mod landing;
+mod in_place;
 mod moves;
 mod order;
 mod repeats;
@@ -38,7 +38,6 @@ mod tests;
 mod transfers;
 mod verify;
 
-pub(crate) use moves::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_within};
 
 use crate::pass::{Pass, Verdict};
@@ -107,9 +106,9 @@ impl Pass for PlanTransfers {
         let mut complete = true;
         for (s, result) in sets.into_iter().zip(of_sets) {
             let set = &race_free.sets[s];
-            if let Some((steps, landings)) = keep(result, cx, &race_free, &set.name, set.origin, &mut complete) {
+            if let Some((steps, locations)) = keep(result, cx, &race_free, &set.name, set.origin, &mut complete) {
                 plan.sets[s] = steps;
-                set.families.iter().zip(landings).for_each(|(&f, l)| plan.landings[f] = l);
+                set.families.iter().zip(locations).for_each(|(&f, l)| plan.locations[f] = l);
             }
         }
         for (c, result) in copies.into_iter().zip(of_copies) {

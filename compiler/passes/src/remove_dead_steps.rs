@@ -7,10 +7,10 @@
 //! rule, because both end in a message.
 
 use crate::PassContext;
-use crate::check_races::Touches;
 use crate::footprint::Covers;
 use crate::liveness::dead_steps;
 use crate::pass::{Pass, Verdict};
+use crate::race_rule::Touches;
 use crate::rewrite::{Rewrite, cannot_fail};
 use crate::stage::Stage;
 use girder_ir::family::Family;

@@ -1,4 +1,4 @@
-//! The items `exchange NAME { … }`: the transfers of a compute set or copy, the landings of its fields,
+//! The items `exchange NAME { … }`: the transfers of a compute set or copy, the locations of its fields,
 //! and the schedule.
 //!
 //! The module [`rows`] describes the rows and their text.

@@ -1,4 +1,5 @@
-//! Codelets: from the syntax of one item to a typed codelet with its generics known and its helper functions inlined.
+//! Codelets: from the syntax of one item to a typed codelet with its generics known and its helper functions inlined,
+//! and back ([`mod@print`]).
 //!
 //! A body is translated in one pass. Names, types and inlining are resolved on the way: an expression is a static
 //! value, a typed scalar, or an aggregate that exists only here; the type of a literal stays open until a use decides
@@ -33,6 +34,7 @@ mod generics;
 mod builtins;
 mod finish;
 pub mod arms;
+pub mod print;
 #[cfg(test)]
 mod tests;
 

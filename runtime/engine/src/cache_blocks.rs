@@ -94,7 +94,7 @@ impl<'t> Chain<'t> {
         let wanted = each as usize * threads;
         let mut chain = Chain { tasks, members: vec![], footprints: vec![], bounds: vec![], blocks: wanted, bytes };
         let blocks = match &tasks[first] {
-            Task::Vertices { groups, .. } if groups.iter().all(|g| g.landing.is_none()) => {
+            Task::Vertices { groups, .. } if groups.iter().all(|g| g.scratch.is_none()) => {
                 Blocks::Vertices(cut_groups(groups, wanted))
             }
             Task::Moves { moves, .. } => {
@@ -135,7 +135,7 @@ impl<'t> Chain<'t> {
     fn candidates(&self, task: usize) -> Result<Vec<Blocks>, EngineError> {
         let mut ways = Vec::new();
         match &self.tasks[task] {
-            Task::Vertices { groups, .. } if groups.iter().all(|g| g.landing.is_none()) => {
+            Task::Vertices { groups, .. } if groups.iter().all(|g| g.scratch.is_none()) => {
                 let rows = |groups: &[Group]| groups.iter().map(|g| g.launch.rows()).collect::<Vec<_>>();
                 let same_rows = self.members.iter().find(|m| match &self.tasks[m.task] {
                     Task::Vertices { groups: others, .. } => rows(others) == rows(groups),

@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use crate::kernel::Kernel;
 use crate::natives::imports;
 use cranelift_entity::PrimaryMap;
-use girder_codegen::{CodegenError, Host, asm_text, clif_text, compile_for};
+use girder_codegen::{CodeTarget, CodegenError, asm_text, clif_text, compile_for};
 use girder_codelet::KernelSpec;
 use girder_host::{KernelId, KernelTable};
 use girder_ir::graph::Graph;
@@ -22,23 +22,23 @@ pub enum CodeForm {
 }
 
 /// Detects the host for which code is compiled.
-pub(crate) fn detect() -> Result<Host, EngineError> {
-    Host::detect().map_err(refused)
+pub(crate) fn detect() -> Result<CodeTarget, EngineError> {
+    CodeTarget::detect().map_err(refused)
 }
 
 /// Compiles all kernels of a table.
 pub(crate) fn compile_kernels(
-    host: &Host,
+    target: &CodeTarget,
     graph: &Graph,
     table: &KernelTable,
 ) -> Result<PrimaryMap<KernelId, Kernel>, EngineError> {
     let specs: Vec<KernelSpec<'_>> = table.kernels.keys().map(|id| table.spec(graph, id)).collect();
-    let code = Arc::new(compile_for(host, &specs).and_then(|kernels| kernels.load(host)).map_err(refused)?);
+    let code = Arc::new(compile_for(target, &specs).and_then(|kernels| kernels.load(target)).map_err(refused)?);
     let kernel = |(n, id): (usize, KernelId)| Kernel {
         function: code.kernel(n),
         _code: code.clone(),
-        imports: imports(host.level()),
-        spans: table.spans(graph, id),
+        imports: imports(target.level()),
+        byte_ranges: table.byte_ranges(graph, id),
         writes: table.writes(graph, id),
         multi: table.codelet(graph, id).multi,
     };
@@ -47,20 +47,20 @@ pub(crate) fn compile_kernels(
 
 /// Returns the code of all kernels of a table as text.
 pub(crate) fn kernel_text(
-    host: &Host,
+    target: &CodeTarget,
     graph: &Graph,
     table: &KernelTable,
     form: CodeForm,
 ) -> Result<String, EngineError> {
-    let mut text = format!("; {}\n", host.name());
+    let mut text = format!("; {}\n", target.name());
     for (n, id) in table.kernels.keys().enumerate() {
         let spec = table.spec(graph, id);
         let shapes = spec.codelet.edges().map(|(f, decl)| format!("{}{:?}", decl.name, &spec.sizes.shapes[f][..]));
         let shapes: Vec<String> = shapes.collect();
         text += &format!("\n; kernel {n}: codelet {}({})\n", spec.codelet.name, shapes.join(", "));
         text += &match form {
-            CodeForm::Clif => clif_text(host, &spec),
-            CodeForm::Asm => asm_text(host, &spec),
+            CodeForm::Clif => clif_text(target, &spec),
+            CodeForm::Asm => asm_text(target, &spec),
         }
         .map_err(refused)?;
     }

@@ -4,7 +4,6 @@
 
 use crate::natives;
 use crate::store::Store;
-use girder_codegen::Isa;
 use girder_ir::drawn::{Drawn, Law, normal_cdf};
 use girder_ir::types::ElemType;
 use girder_ir::view::Run;
@@ -19,7 +18,7 @@ const PIECES: u64 = 32;
 
 /// Draws the elements of a run of stride 1 that contains all elements of a variable.
 pub(crate) fn draw(store: &mut dyn Store, run: Run, ty: ElemType, drawn: &Drawn) {
-    let level = Isa::chosen().map_or(Level::Portable, natives::level);
+    let level = girder_codegen::Level::chosen().map_or(Level::Portable, natives::level);
     for start in (0..run.len).step_by((PIECE * PIECES) as usize) {
         let count = (run.len - start).div_ceil(PIECE).min(PIECES);
         let pieces = par_map(count as usize, |k| {

@@ -7,7 +7,7 @@ use crate::error::{EngineError, RunError};
 use crate::exact::Exact;
 use crate::executable::Executable;
 use crate::fast::{Fast, FastGraph};
-use crate::host::Host;
+use crate::host::RunHost;
 use crate::interpret::Interpreted;
 use crate::mode::Mode;
 use crate::predict::Supersteps;
@@ -173,7 +173,7 @@ impl<'e> Engine<'e> {
 
     /// Runs a program to its end. Variables keep their values from run to run. After a failed run the engine rejects
     /// all requests.
-    pub fn run(&mut self, program: ProgramId, host: &mut dyn Host) -> Result<RunReport, RunError> {
+    pub fn run(&mut self, program: ProgramId, host: &mut dyn RunHost) -> Result<RunReport, RunError> {
         self.walk(program, host, None)
     }
 
@@ -181,7 +181,7 @@ impl<'e> Engine<'e> {
     pub fn run_traced(
         &mut self,
         program: ProgramId,
-        host: &mut dyn Host,
+        host: &mut dyn RunHost,
         trace: &mut dyn Trace,
     ) -> Result<RunReport, RunError> {
         self.walk(program, host, Some(trace))
@@ -190,7 +190,7 @@ impl<'e> Engine<'e> {
     fn walk<'t>(
         &mut self,
         program: ProgramId,
-        host: &mut dyn Host,
+        host: &mut dyn RunHost,
         trace: Option<&mut (dyn Trace + 't)>,
     ) -> Result<RunReport, RunError> {
         if self.failed {

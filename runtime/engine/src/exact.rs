@@ -23,7 +23,7 @@ use girder_host::strides::const_table;
 use girder_host::{KernelId, KernelSet};
 use girder_ir::family::{Family, ReplicaPair};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
-use girder_ir::plan::{FieldLandings, Landing, Loc, LocalCopy, Phase, Transfer};
+use girder_ir::plan::{FieldLocation, FieldLocations, Loc, LocalCopy, Phase, Transfer};
 use girder_ir::schedule::PhaseSchedule;
 use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
@@ -59,18 +59,18 @@ impl ExactCode {
             n if n <= u32::MAX as u128 => Addressing::Table32,
             _ => Addressing::Table64,
         };
-        let host = detect()?;
+        let target = detect()?;
         let mut kernels = KernelSet::new(allocated, counting);
         let mut families: SecondaryMap<FamilyId, Vec<KernelGroup>> = SecondaryMap::new();
         for (id, family) in &allocated.families {
             let Some(shaped) = kernels.shaped(family)? else { continue };
-            let landings = &allocated.plan.landings[id];
-            for (signature, instances) in group_by_strides(allocated, family, landings)? {
-                let layouts = layouts(allocated, family, landings, &signature);
+            let locations = &allocated.plan.locations[id];
+            for (signature, instances) in group_by_strides(allocated, family, locations)? {
+                let layouts = layouts(allocated, family, locations, &signature);
                 families[id].push(KernelGroup { kernel: kernels.kernel(shaped, layouts, addressing, None), instances });
             }
         }
-        let kernels = compile_kernels(&host, allocated, &kernels.finish(host.target()))?;
+        let kernels = compile_kernels(&target, allocated, &kernels.finish(target.kernel_target()))?;
         Ok(ExactCode { kernels, families, addressing })
     }
 }
@@ -79,18 +79,18 @@ impl ExactCode {
 fn group_by_strides(
     allocated: &Allocated,
     family: &Family,
-    landings: &[FieldLandings],
+    locations: &[FieldLocations],
 ) -> Result<IndexMap<Signature, Vec<u32>>, EngineError> {
     let count = family.domain.count() as usize;
-    let complete = |l: &FieldLandings| l.at.len() == count && l.strides_of.len() == count;
-    if landings.len() != family.fields.len() || !landings.iter().all(complete) {
+    let complete = |l: &FieldLocations| l.at.len() == count && l.strides_of.len() == count;
+    if locations.len() != family.fields.len() || !locations.iter().all(complete) {
         let set = &allocated.sets[family.set].name;
         return Err(EngineError::Internal(format!("compute set `{set}` has no complete plan")));
     }
     let mut groups: IndexMap<Signature, Vec<u32>> = IndexMap::new();
     for i in 0..count {
-        let strides = |l: &FieldLandings| matches!(l.at[i], Landing::InPlace(_)).then(|| l.strides_of[i]);
-        groups.entry(landings.iter().map(strides).collect()).or_default().push(i as u32);
+        let strides = |l: &FieldLocations| matches!(l.at[i], FieldLocation::InPlace(_)).then(|| l.strides_of[i]);
+        groups.entry(locations.iter().map(strides).collect()).or_default().push(i as u32);
     }
     Ok(groups)
 }
@@ -98,18 +98,18 @@ fn group_by_strides(
 fn layouts(
     allocated: &Allocated,
     family: &Family,
-    landings: &[FieldLandings],
+    locations: &[FieldLocations],
     signature: &Signature,
 ) -> Vec<FieldLayout> {
     let codelet = &allocated.codelets[family.codelet];
     let layout =
-        |((field, landing), strides): ((&girder_ir::family::Field, &FieldLandings), &Option<u32>)| match strides
-            .and_then(|s| landing.strides.get(s as usize))
+        |((field, location), strides): ((&girder_ir::family::Field, &FieldLocations), &Option<u32>)| match strides
+            .and_then(|s| location.strides.get(s as usize))
         {
             Some(strides) => strides.iter().map(|&s| s as i64).collect(),
             None => KernelSpec::contiguous(&field.shape(), codelet.fields[field.field].ty.bytes()),
         };
-    family.fields.iter().zip(landings).zip(signature).map(layout).collect()
+    family.fields.iter().zip(locations).zip(signature).map(layout).collect()
 }
 
 /// The memory of mode `exact`.
@@ -399,7 +399,7 @@ impl Build<'_> {
         let elements = family.fields.iter().map(|f| f.len()).sum();
         let instances = Some(group.instances.clone());
         let family_size = family.domain.count();
-        Ok(Group { launch, family: id, family_size, order, instances, landing: None, elements })
+        Ok(Group { launch, family: id, family_size, order, instances, scratch: None, elements })
     }
 
     /// Returns the byte of element (0, …, 0) of a field, on the vertex's own tile.
@@ -408,9 +408,9 @@ impl Build<'_> {
         let map = self.allocated.placement.families[id].as_ref().ok_or_else(missing)?;
         let tile = map.at(&family.domain, instance as u64);
         let Some(part) = family.fields[field].parts.first() else { return Ok(0) };
-        match self.allocated.plan.landings[id][field].at[instance as usize] {
-            Landing::InPlace(offset) => self.tiles.var_byte(&self.allocated.layout, tile, part.var, offset),
-            Landing::Buffer { buffer, offset } => {
+        match self.allocated.plan.locations[id][field].at[instance as usize] {
+            FieldLocation::InPlace(offset) => self.tiles.var_byte(&self.allocated.layout, tile, part.var, offset),
+            FieldLocation::Buffer { buffer, offset } => {
                 self.tiles.buffer_byte(self.allocated, tile, Owner::Set(family.set), buffer, offset)
             }
         }

@@ -4,7 +4,7 @@
 //! elements do not have one stride per axis are fetched into scratch memory before a vertex and sent back after it.
 //! Matrix products are native, fused steps are one launch, copies are lists of moves.
 //!
-//! - `code` is a plan with its compiled kernels; `build` makes the tasks of its units; `spans` lists the tasks of
+//! - `code` is a plan with its compiled kernels; `build` makes the tasks of its units; `step_groups` lists the tasks of
 //!   neighbouring steps.
 //! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
 //!
@@ -15,7 +15,7 @@
 
 mod build;
 mod code;
-mod spans;
+mod step_groups;
 
 pub(crate) use code::FastCode;
 pub use code::FastGraph;
@@ -36,7 +36,7 @@ use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
-use spans::{Span, TimedTask};
+use step_groups::{StepGroup, TimedTask, step_groups};
 
 /// The memory of mode `fast`.
 pub(crate) struct Fast<'e> {
@@ -45,8 +45,8 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, Vec<usize>>,
     copies: SecondaryMap<CopyId, usize>,
-    /// The spans of steps whose tasks are not those of one step after another, by their first step.
-    spans: SecondaryMap<StepId, Option<Span>>,
+    /// The groups of steps whose tasks are not those of one step after another, by their first step.
+    grouped: SecondaryMap<StepId, Option<StepGroup>>,
     counts: bool,
     counted: Counted,
 }
@@ -80,7 +80,7 @@ impl<'e> Fast<'e> {
                 false => Task::moves(build.copy(id), threads, build.bytes)?,
             });
         }
-        let mut spans: SecondaryMap<StepId, Option<Span>> = SecondaryMap::new();
+        let mut grouped: SecondaryMap<StepId, Option<StepGroup>> = SecondaryMap::new();
         for sequence in &code.plan.sequences {
             let mut run = Vec::with_capacity(sequence.groups.len());
             for group in &sequence.groups {
@@ -113,16 +113,16 @@ impl<'e> Fast<'e> {
                 timed.push(TimedTask { steps, task });
                 (groups, own) = (rest, &own[count..]);
             }
-            for span in spans::spans(&sequence.steps, timed) {
-                if let Some(first) = span.first() {
-                    spans[first] = Some(span);
+            for group in step_groups(&sequence.steps, timed) {
+                if let Some(first) = group.first() {
+                    grouped[first] = Some(group);
                 }
             }
         }
         let tasks = Tasks::new(arena, tasks, hosted.workers, session);
         let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), counting.is_some());
         let (graph, offsets) = (hosted.graph, &hosted.layout.offsets[..]);
-        Ok(Fast { graph, offsets, pool, sets, copies, spans, counts, counted })
+        Ok(Fast { graph, offsets, pool, sets, copies, grouped, counts, counted })
     }
 }
 
@@ -160,12 +160,12 @@ impl Store for Fast<'_> {
     }
 
     fn grouped(&mut self, first: StepId) -> Result<usize, (VertexStop, StepId)> {
-        let Some(span) = &self.spans[first] else { return Ok(0) };
-        for TimedTask { steps, task } in &span.tasks {
+        let Some(group) = &self.grouped[first] else { return Ok(0) };
+        for TimedTask { steps, task } in &group.tasks {
             self.pool.run(*task);
             self.pool.work().outcome().map_err(|stop| (stop, steps.first().copied().unwrap_or(first)))?;
         }
-        Ok(span.steps.len())
+        Ok(group.steps.len())
     }
 
     fn read(&self, run: Run, into: &mut [u8]) {

@@ -7,7 +7,7 @@ use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
 
 /// The environment of one run. Bytes are row-major, little-endian.
-pub trait Host {
+pub trait RunHost {
     /// Fills one packet of an `in` stream. The host, not the engine, restarts a stream that wraps.
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError>;
 
@@ -40,7 +40,7 @@ pub enum StreamError {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
-impl Host for Silent {
+impl RunHost for Silent {
     fn read(&mut self, _: StreamId, _: &mut [u8]) -> Result<(), StreamError> {
         Err(StreamError::Ended)
     }

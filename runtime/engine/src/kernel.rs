@@ -1,10 +1,10 @@
 //! Calls of compiled vertices.
 //!
 //! # Note: Sound launches
-//! A [`Launch`] is checked when it is made: by the spans of its kernel's fields, every element that any of its rows can
-//! reach is inside the arena. By the race rule, no row touches an element that another one writes at the same time (see
-//! the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are 0 or 1 because only compiled
-//! code, initial values and normalised input write them.
+//! A [`Launch`] is checked when it is made: by the byte ranges of its kernel's fields, every element that any of its
+//! rows can reach is inside the arena. By the race rule, no row touches an element that another one writes at the same
+//! time (see the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are 0 or 1 because only
+//! compiled code, initial values and normalised input write them.
 //!
 //! Invariant: a kernel's function is called with a batch of the addressing that it was compiled for, while its code is
 //! alive.
@@ -34,7 +34,7 @@ pub(crate) struct Kernel {
     pub imports: &'static Imports,
     /// For each edge field, the bytes that its elements occupy, relative to element (0, …, 0); `None` if it has no
     /// elements.
-    pub spans: Vec<Option<(i64, i64)>>,
+    pub byte_ranges: Vec<Option<(i64, i64)>>,
     /// For each edge field, whether elements are written through it.
     pub writes: Vec<bool>,
     /// Whether it runs every worker.
@@ -214,7 +214,7 @@ impl Launch {
     }
 
     fn is_inside(&self) -> bool {
-        let fields = self.kernel.spans.len();
+        let fields = self.kernel.byte_ranges.len();
         let consts = self.const_step == 0 || self.consts.len() as u64 == self.const_step * self.rows;
         let inside = |(field, span): (usize, &Option<(i64, i64)>)| {
             let Some((lo, hi)) = *span else { return true };
@@ -222,7 +222,7 @@ impl Launch {
             least + lo as i128 >= 0 && greatest + hi as i128 <= self.reach as i128
         };
         let complete = self.offsets.is_complete(self.rows, fields);
-        complete && consts && (self.rows == 0 || self.kernel.spans.iter().enumerate().all(inside))
+        complete && consts && (self.rows == 0 || self.kernel.byte_ranges.iter().enumerate().all(inside))
     }
 
     /// Provides counters for each row, as many as the kernel was compiled for.
@@ -244,7 +244,7 @@ impl Launch {
 
     /// Returns the number of edge fields of its kernel.
     pub(crate) fn fields(&self) -> usize {
-        self.kernel.spans.len()
+        self.kernel.byte_ranges.len()
     }
 
     /// Returns whether no field is found through a table.
@@ -259,7 +259,7 @@ impl Launch {
 
     /// Returns the bounding byte range of a field in some rows, or `None` if they touch no element.
     pub(crate) fn touched(&self, field: usize, rows: Range<u64>) -> Option<Range<i64>> {
-        let (lo, hi) = self.kernel.spans[field].filter(|_| !rows.is_empty())?;
+        let (lo, hi) = self.kernel.byte_ranges[field].filter(|_| !rows.is_empty())?;
         let (least, greatest) = self.offsets.ends(rows, field, self.fields());
         // `new` has checked that these bytes are in the arena.
         Some((least + lo as i128) as i64..(greatest + hi as i128) as i64)
@@ -268,7 +268,7 @@ impl Launch {
     /// Returns, for each of some ascending bytes, the first row whose elements of a field begin at or after the byte,
     /// or `None` if rows do not ascend.
     pub(crate) fn rows_at(&self, field: usize, bytes: &[i64]) -> Option<Vec<u64>> {
-        let (fields, (lo, _)) = (self.fields(), self.kernel.spans[field]?);
+        let (fields, (lo, _)) = (self.fields(), self.kernel.byte_ranges[field]?);
         let first_at = |byte: i64| {
             let (mut from, mut to) = (0, self.rows);
             while from < to {
@@ -347,7 +347,7 @@ pub(crate) mod tests {
     //! Kernels without a codelet.
     use super::*;
     use crate::natives::imports;
-    use girder_codegen::Isa;
+    use girder_codegen::Level;
 
     /// Bytes of each of the two fields of [`mixing`].
     pub(crate) const BYTES: i64 = 8;
@@ -357,8 +357,8 @@ pub(crate) mod tests {
     pub(crate) fn mixing(table: bool) -> Kernel {
         let function: KernelFn = if table { mix_table } else { mix_affine };
         let _code = Arc::new(girder_codegen::compile(&[]).unwrap());
-        let (spans, writes) = (vec![Some((0, BYTES)); 2], vec![false, true]);
-        Kernel { function, _code, imports: imports(Isa::Portable), spans, writes, multi: false }
+        let (byte_ranges, writes) = (vec![Some((0, BYTES)); 2], vec![false, true]);
+        Kernel { function, _code, imports: imports(Level::Portable), byte_ranges, writes, multi: false }
     }
 
     unsafe extern "C" fn mix_affine(batch: *mut Batch, first: u64, last: u64) -> u64 {

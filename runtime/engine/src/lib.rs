@@ -3,7 +3,7 @@
 //! One program has the same results in three modes. The [`Engine`] walks the program (`walk`); a store executes compute
 //! sets, performs copies, and reads and writes elements (`store`). The stores are [`Mode::Interpret`] (`interpret`, the
 //! oracle), [`Mode::Fast`] (`fast`, which executes a plan of `girder_host`) and [`Mode::Exact`] (`exact`). An
-//! [`Executable`] holds the tables and the compiled kernels; a [`Host`] is the environment of a run.
+//! [`Executable`] holds the tables and the compiled kernels; a [`RunHost`] is the environment of a run.
 //!
 //! # Note: Why the modes agree
 //! In a race-free compute set each element is either only read, or touched through exactly one field of exactly one
@@ -49,6 +49,6 @@ pub use engine::Engine;
 pub use error::{EngineError, RunError};
 pub use executable::Executable;
 pub use fast::FastGraph;
-pub use host::{Host, Silent, StreamError};
+pub use host::{RunHost, Silent, StreamError};
 pub use mode::Mode;
 pub use report::RunReport;

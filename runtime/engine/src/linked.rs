@@ -10,7 +10,6 @@
 use crate::arena::Arena;
 use crate::error::EngineError;
 use crate::natives::level;
-use girder_codegen::Isa;
 use girder_host::{LinkedProduct, LinkedRow, ProductLink, ProductStart};
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Link, Row, Start, linked_f32, linked_f64};
@@ -60,10 +59,10 @@ impl LinkedProducts {
         if !products.iter().all(|product| is_below(product, bytes)) {
             return Err(EngineError::Internal("a linked product leaves the memory".into()));
         }
-        let isa = Isa::chosen().map_err(|e| EngineError::Code(e.to_string()))?;
+        let chosen = girder_codegen::Level::chosen().map_err(|e| EngineError::Code(e.to_string()))?;
         let products: Vec<Prepared> = products.iter().map(Prepared::of).collect();
         let parts = cut(&products, threads);
-        Ok(LinkedProducts { products, parts, level: level(isa), reach: bytes })
+        Ok(LinkedProducts { products, parts, level: level(chosen), reach: bytes })
     }
 
     /// Returns the number of threads that have work.

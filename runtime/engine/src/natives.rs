@@ -2,28 +2,28 @@
 //!
 //! Invariant: a table is used only with code that was compiled for its level.
 
+use girder_codegen::Imports;
 use girder_codegen::native::{MatrixArg, NativeKernels, ProductArgs};
-use girder_codegen::{Imports, Isa};
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
 
 /// Returns the native functions for code that was compiled for a level.
-pub(crate) fn imports(isa: Isa) -> &'static Imports {
+pub(crate) fn imports(level: girder_codegen::Level) -> &'static Imports {
     static PORTABLE: Imports = Imports::new(NativeKernels { product_f32: f32_portable, product_f64: f64_portable });
     static AVX2: Imports = Imports::new(NativeKernels { product_f32: f32_avx2, product_f64: f64_avx2 });
     static AVX512: Imports = Imports::new(NativeKernels { product_f32: f32_avx512, product_f64: f64_avx512 });
-    match isa {
-        Isa::Portable => &PORTABLE,
-        Isa::Avx2 => &AVX2,
-        Isa::Avx512 => &AVX512,
+    match level {
+        girder_codegen::Level::Portable => &PORTABLE,
+        girder_codegen::Level::Avx2 => &AVX2,
+        girder_codegen::Level::Avx512 => &AVX512,
     }
 }
 
 /// Returns the instructions that native kernels may use at a level.
-pub(crate) fn level(isa: Isa) -> Level {
-    match isa {
-        Isa::Portable => Level::Portable,
-        Isa::Avx2 => Level::Avx2,
-        Isa::Avx512 => Level::Avx512,
+pub(crate) fn level(level: girder_codegen::Level) -> Level {
+    match level {
+        girder_codegen::Level::Portable => Level::Portable,
+        girder_codegen::Level::Avx2 => Level::Avx2,
+        girder_codegen::Level::Avx512 => Level::Avx512,
     }
 }
 

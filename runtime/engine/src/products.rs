@@ -10,7 +10,6 @@
 use crate::arena::{Arena, inside};
 use crate::error::EngineError;
 use crate::natives::level;
-use girder_codegen::Isa;
 use girder_host::{MatrixLayout, MatrixProduct, ProductStart};
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
@@ -36,8 +35,8 @@ impl Products {
         if !products.iter().all(|product| is_below(product, bytes)) {
             return Err(EngineError::Internal("a product leaves the memory".into()));
         }
-        let isa = Isa::chosen().map_err(|e| EngineError::Code(e.to_string()))?;
-        Ok(Products { parts: cut(products, threads), level: level(isa), reach: bytes })
+        let chosen = girder_codegen::Level::chosen().map_err(|e| EngineError::Code(e.to_string()))?;
+        Ok(Products { parts: cut(products, threads), level: level(chosen), reach: bytes })
     }
 
     /// Returns the number of threads that have work.

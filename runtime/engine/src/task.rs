@@ -101,14 +101,14 @@ pub(crate) struct Group {
     /// The family's instance of each row, ascending; `None` if row and instance are equal.
     pub instances: Option<Vec<u32>>,
     /// The moves before and after each row, if fields are in scratch memory.
-    pub landing: Option<Landing>,
+    pub scratch: Option<ScratchMoves>,
     /// Elements that a vertex touches.
     pub elements: u64,
 }
 
 /// Moves between the elements of scattered fields and scratch memory.
 #[derive(Default)]
-pub(crate) struct Landing {
+pub(crate) struct ScratchMoves {
     /// The moves before a row runs.
     pub fetch: RowMoves,
     /// The moves after a row has run.
@@ -317,8 +317,8 @@ impl Tasks {
 
     fn run_rows(&self, member: u32, group: &Group, range: RowRange) {
         let RowRange { first, last, .. } = range;
-        if let Some(landing) = &group.landing {
-            landing.fetch.perform(&self.arena, first, last);
+        if let Some(scratch) = &group.scratch {
+            scratch.fetch.perform(&self.arena, first, last);
         }
         let context = Context {
             cancel: self.session.cancel.flag(),
@@ -335,8 +335,8 @@ impl Tasks {
                 self.fail(Failed { member, order: group.order, at });
             }
         }
-        if let Some(landing) = &group.landing {
-            landing.send.perform(&self.arena, first, last);
+        if let Some(scratch) = &group.scratch {
+            scratch.send.perform(&self.arena, first, last);
         }
     }
 

@@ -8,7 +8,7 @@
 
 use crate::error::RunError;
 use crate::failure::{check_failed, workers_raced};
-use crate::host::{Host, StreamError};
+use crate::host::{RunHost, StreamError};
 use crate::predict::{depth_limit, too_long};
 use crate::remote::Remotes;
 use crate::replicas::Meetings;
@@ -76,7 +76,7 @@ pub(crate) struct ProgramWalk<'a, 't> {
     /// The memory.
     pub store: &'a mut dyn Store,
     /// The environment.
-    pub host: &'a mut dyn Host,
+    pub host: &'a mut dyn RunHost,
     /// The counters of the run.
     pub report: RunReport,
     /// The number of supersteps that the text implies.

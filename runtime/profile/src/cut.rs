@@ -42,7 +42,7 @@ struct Part {
 }
 
 /// A place of a pipeline.
-struct Place<'a> {
+struct PipelinePlace<'a> {
     ipus: &'a [u32],
     /// Cycles of a slot of what the pipeline adds.
     fixed: u64,
@@ -51,7 +51,7 @@ struct Place<'a> {
 /// The pieces of a pipeline in the order of its text, and the places of its stages.
 struct Model<'a> {
     graph: &'a Graph,
-    places: Vec<Place<'a>>,
+    places: Vec<PipelinePlace<'a>>,
     pieces: Vec<Piece>,
     /// The bytes for params and states on the tiles of a processor.
     room: u64,
@@ -102,7 +102,7 @@ impl<'a> Model<'a> {
             let steps = within(graph, graph.programs[phase.program].body);
             let place = model.places.iter().position(|p| p.ipus == phase.ipus);
             if place.is_none() {
-                model.places.push(Place { ipus: &phase.ipus, fixed: 0 });
+                model.places.push(PipelinePlace { ipus: &phase.ipus, fixed: 0 });
             } else if !steps.iter().any(|&s| graph.steps[s].reverse) {
                 return None;
             }

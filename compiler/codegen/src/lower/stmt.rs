@@ -111,7 +111,7 @@ impl Lower<'_, '_> {
         if let Some(bits) = self.folded[cond] {
             return self.block(if bits != 0 { then } else { els });
         }
-        if self.picks(cond, (then, els)) {
+        if self.convert_if(cond, (then, els)) {
             return true;
         }
         let cond = self.expr(cond);

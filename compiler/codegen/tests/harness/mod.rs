@@ -17,7 +17,7 @@ pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Batch, Failure, Status};
-use girder_codegen::{CodegenError, Host, Isa, compile_for};
+use girder_codegen::{CodeTarget, CodegenError, Level, compile_for};
 use girder_codelet::cost::Points;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
@@ -237,7 +237,7 @@ impl Case {
     /// Compiles for a host and runs all instances.
     pub fn compiled(
         &self,
-        host: &Host,
+        target: &CodeTarget,
         known: (&EntitySet<SiteId>, &Weights),
         (addressing, lines): (Addressing, Option<Lines>),
     ) -> Outcome {
@@ -245,10 +245,10 @@ impl Case {
         let sizes = self.sizes();
         let mut spec = self.spec(&sizes, known, addressing);
         spec.lines = lines;
-        let rewritten = girder_host::rewrite(&spec, host.target());
+        let rewritten = girder_host::rewrite(&spec, target.kernel_target());
         let spec = rewritten.as_ref().map_or_else(|| spec.clone(), |r| r.spec(&spec));
-        let kernels = compile_for(host, &[spec]).expect("the case compiles");
-        let code = kernels.load(host).expect("there is memory for code");
+        let kernels = compile_for(target, &[spec]).expect("the case compiles");
+        let code = kernels.load(target).expect("there is memory for code");
         let mut failure = None;
         let workers = if self.codelet.multi { self.workers as usize } else { 1 };
         let mut counters = vec![0; self.points.len() * workers * self.offsets.len()];
@@ -298,33 +298,37 @@ impl Case {
     }
 
     /// The code before Cranelift's optimiser, with all facts, at a level that this machine may not have.
-    pub fn clif(&self, level: Isa) -> String {
-        self.clif_on(&Host::with(level).expect("the level can be described"))
+    pub fn clif(&self, level: Level) -> String {
+        self.clif_on(&CodeTarget::with(level).expect("the level can be described"))
     }
 
     /// As [`Case::clif`], with vectors of 128 bits only.
     pub fn clif_without_vector_kernels(&self) -> String {
-        self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
+        self.clif_on(&CodeTarget::with(Level::Avx2).expect("the level can be described").without_vector_kernels())
     }
 
     /// The vector kernels for AVX-512, which this machine may not have.
     pub fn vector_kernels(&self) -> String {
-        let host = Host::with(girder_codegen::Isa::Avx512).expect("the level can be described");
-        self.text_on(&host, girder_codegen::simd_text)
+        let target = CodeTarget::with(girder_codegen::Level::Avx512).expect("the level can be described");
+        self.text_on(&target, girder_codegen::simd_text)
     }
 
-    fn clif_on(&self, host: &Host) -> String {
-        self.text_on(host, girder_codegen::clif_text)
+    fn clif_on(&self, target: &CodeTarget) -> String {
+        self.text_on(target, girder_codegen::clif_text)
     }
 
-    fn text_on(&self, host: &Host, text: fn(&Host, &KernelSpec<'_>) -> Result<String, CodegenError>) -> String {
+    fn text_on(
+        &self,
+        target: &CodeTarget,
+        text: fn(&CodeTarget, &KernelSpec<'_>) -> Result<String, CodegenError>,
+    ) -> String {
         let sizes = self.sizes();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         let mut spec = self.spec(&sizes, (&facts.proven, &facts.weights), Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
-        let rewritten = girder_host::rewrite(&spec, host.target());
+        let rewritten = girder_host::rewrite(&spec, target.kernel_target());
         let spec = rewritten.as_ref().map_or_else(|| spec.clone(), |r| r.spec(&spec));
-        text(host, &spec).expect("the case compiles")
+        text(target, &spec).expect("the case compiles")
     }
 
     fn spec<'a>(
@@ -364,8 +368,8 @@ impl Case {
         let expected = self.interpret();
         let none = EntitySet::new();
         let facts = girder_codelet::facts(&self.codelet, &self.sizes());
-        let [native, baseline, narrow, bare, evaluated_avx2, evaluated_avx512] = hosts();
-        for (host, proven, addressing, lines) in [
+        let [native, baseline, narrow, bare, evaluated_avx2, evaluated_avx512] = targets();
+        for (target, proven, addressing, lines) in [
             (native, &none, Addressing::Table64, None),
             (native, &facts.proven, Addressing::Table32, self.lines(11)),
             (native, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
@@ -375,9 +379,9 @@ impl Case {
             (evaluated_avx2, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
             (evaluated_avx512, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
         ] {
-            let found = self.compiled(host, (proven, &facts.weights), (addressing, lines));
-            assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
-            assert_eq!(expected.counters, found.counters, "{addressing:?} {host:?}");
+            let found = self.compiled(target, (proven, &facts.weights), (addressing, lines));
+            assert_eq!(expected.failure, found.failure, "{addressing:?} {target:?}");
+            assert_eq!(expected.counters, found.counters, "{addressing:?} {target:?}");
             if expected.memory != found.memory {
                 let differ = |&(at, ty): &(usize, ElemType)| {
                     let end = at + ty.bytes() as usize;
@@ -385,11 +389,11 @@ impl Case {
                 };
                 match self.elements().iter().find(|e| differ(e)) {
                     Some(&(at, ty)) => panic!(
-                        "{addressing:?} {host:?}: byte {at}: interpreted {}, compiled {}",
+                        "{addressing:?} {target:?}: byte {at}: interpreted {}, compiled {}",
                         Scalar::from_le_bytes(ty, &expected.memory[at..]),
                         Scalar::from_le_bytes(ty, &found.memory[at..])
                     ),
-                    None => panic!("{addressing:?} {host:?}: a byte outside all views was written"),
+                    None => panic!("{addressing:?} {target:?}: a byte outside all views was written"),
                 }
             }
         }
@@ -399,12 +403,12 @@ impl Case {
 
 /// This machine, its architecture without optional instructions, the level between if there is one, that without vector
 /// kernels, and with vector kernels for each level that are evaluated.
-fn hosts() -> &'static [Host; 6] {
-    static HOSTS: std::sync::OnceLock<[Host; 6]> = std::sync::OnceLock::new();
-    HOSTS.get_or_init(|| {
-        let between = Isa::Avx2.min(Isa::best());
-        let [native, baseline, narrow, bare] = [Isa::best(), Isa::Portable, between, between]
-            .map(|level| Host::with(level).expect("this machine has the level"));
+fn targets() -> &'static [CodeTarget; 6] {
+    static TARGETS: std::sync::OnceLock<[CodeTarget; 6]> = std::sync::OnceLock::new();
+    TARGETS.get_or_init(|| {
+        let between = Level::Avx2.min(Level::best());
+        let [native, baseline, narrow, bare] = [Level::best(), Level::Portable, between, between]
+            .map(|level| CodeTarget::with(level).expect("this machine has the level"));
         let evaluated = |level| bare.clone().with_reference(level, reference::EVALUATE);
         let [avx2, avx512] = girder_simd::Level::ALL.map(evaluated);
         [native, baseline, narrow, bare.without_vector_kernels(), avx2, avx512]

@@ -5,9 +5,9 @@
 use crate::sizes::Sizes;
 use girder_ir::ids::FieldId;
 
-/// A placement of fields in memory that would make a codelet faster.
+/// A request of a codelet: a placement of fields in memory that would make it faster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Want {
+pub enum FieldRequest {
     /// Two fields, ordered by id, in different memory elements.
     DifferentElements(FieldId, FieldId),
     /// A field in interleaved memory.
@@ -16,22 +16,22 @@ pub enum Want {
 
 /// Known facts about the placement of a vertex's fields.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct MemFacts(Vec<Want>);
+pub struct MemFacts(Vec<FieldRequest>);
 
 impl MemFacts {
-    /// Returns the facts that grant these wants and no others.
-    pub fn granting(wants: &[Want]) -> MemFacts {
-        let mut list = wants.to_vec();
+    /// Returns the facts that grant these requests and no others.
+    pub fn granting(requests: &[FieldRequest]) -> MemFacts {
+        let mut list = requests.to_vec();
         list.sort();
         MemFacts(list)
     }
 
     pub(super) fn in_different_elements(&self, a: FieldId, b: FieldId) -> bool {
-        self.0.binary_search(&Want::DifferentElements(a.min(b), a.max(b))).is_ok()
+        self.0.binary_search(&FieldRequest::DifferentElements(a.min(b), a.max(b))).is_ok()
     }
 
     pub(super) fn is_interleaved(&self, f: FieldId) -> bool {
-        self.0.binary_search(&Want::Interleaved(f)).is_ok()
+        self.0.binary_search(&FieldRequest::Interleaved(f)).is_ok()
     }
 }
 

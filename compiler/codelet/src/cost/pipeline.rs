@@ -16,7 +16,7 @@
 
 use super::demand::{Demand, Pointer, store_slots};
 use super::graph::{Access, Op, RegionId, Val};
-use super::inputs::{MemFacts, Want};
+use super::inputs::{FieldRequest, MemFacts};
 use super::pairs::{follows, is_aligned};
 use super::walk::{BodyWalk, Effect};
 use cranelift_entity::SecondaryMap;
@@ -83,23 +83,27 @@ impl Pipeline {
     }
 
     /// Returns the placements in memory that would shorten the interval.
-    pub fn wants(&self) -> Vec<Want> {
+    pub fn requests(&self) -> Vec<FieldRequest> {
         let fields = |list: &[Storage]| -> Vec<FieldId> {
             list.iter().filter_map(|s| if let Storage::Field(f) = s { Some(*f) } else { None }).collect()
         };
         let (loads, stores) = (fields(&self.loads), fields(&self.stores));
-        let mut wants = vec![];
+        let mut requests = vec![];
         for (i, &a) in loads.iter().enumerate() {
             for &b in loads[i + 1..].iter().chain(&stores) {
-                wants.push(if a == b { Want::Interleaved(a) } else { Want::DifferentElements(a.min(b), a.max(b)) });
+                requests.push(if a == b {
+                    FieldRequest::Interleaved(a)
+                } else {
+                    FieldRequest::DifferentElements(a.min(b), a.max(b))
+                });
             }
         }
         // A field that is both read and written is in one memory element.
-        wants.retain(|w| !matches!(w, Want::Interleaved(f) if loads.iter().filter(|&l| l == f).count() < 2));
-        wants.sort();
-        wants.dedup();
-        let all = MemFacts::granting(&wants);
-        if self.interval(&all) < self.interval(&MemFacts::default()) { wants } else { vec![] }
+        requests.retain(|r| !matches!(r, FieldRequest::Interleaved(f) if loads.iter().filter(|&l| l == f).count() < 2));
+        requests.sort();
+        requests.dedup();
+        let all = MemFacts::granting(&requests);
+        if self.interval(&all) < self.interval(&MemFacts::default()) { requests } else { vec![] }
     }
 }
 

@@ -9,7 +9,7 @@
 //! Invariant: the unit's time is in cycles, not bundles, since the load is not a worker's.
 
 use super::graph::Count;
-use super::inputs::{MemFacts, Want};
+use super::inputs::{FieldRequest, MemFacts};
 use super::quantity::Quantity;
 use super::tile::TileCosts;
 use super::walk::Product;
@@ -62,8 +62,8 @@ impl UnitTerm {
     }
 
     /// Returns the placement in memory that makes the loads shorter.
-    pub fn want(&self) -> Option<Want> {
-        self.coefficients.filter(|_| self.load[0] < self.load[1]).map(Want::Interleaved)
+    pub fn request(&self) -> Option<FieldRequest> {
+        self.coefficients.filter(|_| self.load[0] < self.load[1]).map(FieldRequest::Interleaved)
     }
 
     /// Returns the text of its cycles.

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test takes what it needs.
 
 use girder::{AnyStage, Arguments, Compilation, Options, Stage};
-use girder_engine::{Engine, Host, Mode, StreamError};
+use girder_engine::{Engine, Mode, RunHost, StreamError};
 use girder_ir::graph::Graph;
 use girder_ir::ids::StreamId;
 use girder_ir::types::{ElemType, Scalar};
@@ -84,7 +84,7 @@ struct Record<'g> {
     next: u8,
 }
 
-impl Host for Record<'_> {
+impl RunHost for Record<'_> {
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
         let ty = self.graph.streams[stream].ty;
         for e in into.chunks_exact_mut(ty.bytes() as usize) {

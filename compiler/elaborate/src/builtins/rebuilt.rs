@@ -13,7 +13,7 @@ use crate::elaborator::{Elaborator, Global};
 use crate::value::{Closure, Given, Tensor, Tuple, Value};
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
-use girder_ir::view::{View, ViewPart};
+use girder_ir::view::View;
 use girder_source::{Result, Span};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -61,8 +61,8 @@ impl Replacements {
         let mut view = tensor.view.clone();
         let mut ty = None;
         for part in &mut view.parts {
-            let hull = hull(part);
-            let holds = |p: &&Piece| p.elements.start <= hull.start && hull.end <= p.elements.end;
+            let (least, greatest) = part.hull();
+            let holds = |p: &&Piece| p.elements.start <= least && greatest < p.elements.end;
             let Some(piece) = self.pieces.get(&part.var).and_then(|all| all.iter().find(holds)) else { continue };
             let (var, first, new) = piece.by.ok_or(())?;
             (part.var, part.offset) = (var, part.offset - piece.elements.start + first);
@@ -83,13 +83,6 @@ fn in_one_piece(tensor: &Tensor) -> Option<(VarId, Range<i64>)> {
         step *= len as i64;
     }
     Some((of.var, of.offset..of.offset + step))
-}
-
-/// Returns the least range that has all elements of a part.
-fn hull(part: &ViewPart) -> Range<i64> {
-    let reach = part.len.iter().zip(&part.stride).map(|(&n, &stride)| (i64::from(n) - 1) * stride);
-    let (below, above) = reach.fold((0, 0), |(b, a), r| (b + r.min(0), a + r.max(0)));
-    part.offset + below..part.offset + above + 1
 }
 
 impl Elaborator<'_> {

@@ -94,7 +94,7 @@ impl Query {
             let own = sizes.shapes[field].iter().fold(1u64, |n, &length| n.saturating_mul(length));
             elements = elements.saturating_add(own);
         }
-        let facts = MemFacts::granting(cost.wants());
+        let facts = MemFacts::granting(cost.requests());
         let consts: Vec<u64> = self.consts.iter().map(|c| c.bits).collect();
         let (worker, workers) = (0, costs.workers);
         let at = CostInputs { sizes: &sizes, consts: &consts, worker, workers, counters: &[], facts: &facts };

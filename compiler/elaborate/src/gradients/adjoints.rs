@@ -6,7 +6,7 @@
 //!
 //! Invariant: the first contribution to a region costs no step, and later ones are added in the order of the walk.
 
-use super::onto::{Onto, regions};
+use super::inverse_views::{InverseView, regions};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};
 use girder_ir::ids::VarId;
@@ -88,7 +88,7 @@ fn meets(a: &View, b: &View) -> bool {
 }
 
 impl Elaborator<'_> {
-    fn regions_of(&mut self, view: &View, span: Span) -> Result<Vec<Onto>> {
+    fn regions_of(&mut self, view: &View, span: Span) -> Result<Vec<InverseView>> {
         regions(view).ok_or_else(|| {
             let message = "a view whose indices share so many elements has no gradient";
             let help = "write it as a function with a rule: `grad f(x; y; dy) { … }`";
@@ -101,13 +101,13 @@ impl Elaborator<'_> {
         if view.is_empty() {
             return Ok(());
         }
-        for onto in self.regions_of(view, span)? {
-            let mut cut = onto.cut(view, &d.view);
-            if !onto.repeated.is_empty() {
-                cut = self.sum_over(&Tensor { view: cut, ty: d.ty }, &onto.repeated, span)?.view;
+        for inverse in self.regions_of(view, span)? {
+            let mut cut = inverse.cut(view, &d.view);
+            if !inverse.repeated.is_empty() {
+                cut = self.sum_over(&Tensor { view: cut, ty: d.ty }, &inverse.repeated, span)?.view;
             }
-            let d = Tensor { view: onto.ordered(&cut), ty: d.ty };
-            self.add_region(a, onto.region, d, span)?;
+            let d = Tensor { view: inverse.ordered(&cut), ty: d.ty };
+            self.add_region(a, inverse.region, d, span)?;
         }
         Ok(())
     }
@@ -226,17 +226,17 @@ impl Elaborator<'_> {
             && let Some(Adjoint { own: None, parts, holes }) = a.vars.get(&part.var)
         {
             let all = self.regions_of(view, span)?;
-            let [onto] = &all[..] else { return self.adjoint_seen(a, t, span) };
-            if !parts.iter().any(|(r, _)| meets(r, &onto.region)) {
+            let [inverse] = &all[..] else { return self.adjoint_seen(a, t, span) };
+            if !parts.iter().any(|(r, _)| meets(r, &inverse.region)) {
                 return Ok(None);
             }
-            if holes.contains(&onto.region) {
+            if holes.contains(&inverse.region) {
                 return Ok(None);
             }
-            if !holes.iter().any(|h| meets(h, &onto.region)) {
-                let exact = parts.iter().find(|(r, _)| *r == onto.region);
-                let d = exact.map(|(_, d)| d.view.clone()).or_else(|| in_order(parts, &onto.region));
-                if let Some(v) = d.and_then(|d| onto.restored(view, &d)) {
+            if !holes.iter().any(|h| meets(h, &inverse.region)) {
+                let exact = parts.iter().find(|(r, _)| *r == inverse.region);
+                let d = exact.map(|(_, d)| d.view.clone()).or_else(|| in_order(parts, &inverse.region));
+                if let Some(v) = d.and_then(|d| inverse.restored(view, &d)) {
                     return Ok(Some(Tensor { view: v, ty: t.ty }));
                 }
                 let len: u64 = self.graph.vars[part.var].shape.iter().product();
@@ -272,8 +272,8 @@ impl Elaborator<'_> {
         if view.is_empty() || !a.reaches(view) {
             return Ok(());
         }
-        for onto in self.regions_of(view, span)? {
-            let region = onto.region;
+        for inverse in self.regions_of(view, span)? {
+            let region = inverse.region;
             let Some(var) = region.parts.first().map(|p| p.var) else { continue };
             let len: u64 = self.graph.vars[var].shape.iter().product();
             let Some(entry) = a.vars.get_mut(&var) else { continue };

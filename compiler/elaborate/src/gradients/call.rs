@@ -54,7 +54,7 @@ impl Elaborator<'_> {
         self.emission.replace_reverse(reverse);
         self.reporter.leave_call();
         done?;
-        self.recorder.again.push(now..self.moment());
+        self.recorder.in_reverse.push(now..self.moment());
         let mut missing = vec![];
         let mut found = vec![];
         for leaf in walk.leaves {

@@ -93,11 +93,8 @@ fn covers(view: &View, part: &View) -> bool {
 fn inside(part: &View, first: &View, view: &View) -> bool {
     let hull = |v: &View| {
         v.parts.iter().fold((i64::MAX, i64::MIN), |(lo, hi), p| {
-            let ends = p.len.iter().zip(&p.stride).fold((p.offset, p.offset), |(lo, hi), (&n, &s)| {
-                let end = (n as i64 - 1) * s;
-                (lo + end.min(0), hi + end.max(0))
-            });
-            (lo.min(ends.0), hi.max(ends.1))
+            let (least, greatest) = p.hull();
+            (lo.min(least), hi.max(greatest))
         })
     };
     hull(view) == hull(first) && hull(part).0 >= 0 && hull(part).1 < first.len() as i64

@@ -165,7 +165,7 @@ impl Elaborator<'_> {
         let path = w.path.clone();
         let depth = self.emission.depth() - 1;
         let (during, rows) = (e.during.clone(), vec![]);
-        let (forward, backward, index_again) = (None, None, None);
+        let (forward, backward, forward_index) = (None, None, None);
         w.loops.push(LoopContext {
             during,
             path,
@@ -176,12 +176,12 @@ impl Elaborator<'_> {
             depth,
             forward,
             backward,
-            index_again,
+            forward_index,
             rows,
             offload: attributes.offload,
         });
         let done = match attributes.recompute {
-            true => self.reverse_again(w, e, body),
+            true => self.reverse_iteration(w, e, body),
             false => self.walk(w, body),
         };
         let done = done.and_then(|()| self.fill_all(w, &vars, e.span));

@@ -50,7 +50,7 @@ pub struct Recorder {
     pub carried: Vec<Carried>,
     /// The moments of steps that are computed again, and of reverse programs. A value that they overwrite is copied
     /// where it is needed, because the user cannot keep it in the text.
-    pub again: Vec<Range<Moment>>,
+    pub in_reverse: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,
@@ -145,7 +145,7 @@ impl Recorder {
     /// Logs a write to a view.
     pub fn log_view(&mut self, view: &View, at: Moment, span: Span) {
         for part in &view.parts {
-            self.log(part.var, Write { at, hull: hull(part), view: Some(view.clone()), span });
+            self.log(part.var, Write { at, hull: part.hull(), view: Some(view.clone()), span });
         }
     }
 
@@ -180,8 +180,8 @@ impl Recorder {
     fn log_field(&mut self, field: &Field, domain: &Domain, at: Moment, span: Span) {
         for part in &field.parts {
             let Some((lo, hi)) = part.offset.bounds(domain) else { continue };
-            let (below, above) = reach(part.len.iter().zip(&part.stride));
-            self.log(part.var, Write { at, hull: (lo + below, hi + above), view: None, span });
+            let hull = (part.hull_at(lo).0, part.hull_at(hi).1);
+            self.log(part.var, Write { at, hull, view: None, span });
         }
     }
 
@@ -230,19 +230,6 @@ impl Recorder {
 }
 
 fn meets(write: &Write, part: &ViewPart, view: &View) -> bool {
-    let (lo, hi) = hull(part);
+    let (lo, hi) = part.hull();
     write.hull.0 <= hi && lo <= write.hull.1 && write.view.as_ref().is_none_or(|w| overlap(w, view).is_some())
-}
-
-/// Returns the least and the greatest element of a part.
-fn hull(part: &ViewPart) -> (i64, i64) {
-    let (below, above) = reach(part.len.iter().zip(&part.stride));
-    (part.offset + below, part.offset + above)
-}
-
-fn reach<'d>(digits: impl Iterator<Item = (&'d u32, &'d i64)>) -> (i64, i64) {
-    digits.fold((0, 0), |(below, above), (&n, &s)| {
-        let end = (n as i64 - 1) * s;
-        (below + end.min(0), above + end.max(0))
-    })
 }

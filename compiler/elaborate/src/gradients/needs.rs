@@ -1,7 +1,7 @@
 //! Values of the forward program that the reverse one needs, and the derivatives of functions of numbers.
 //!
 //! A value is read where it is, if nothing overwrote it. A value of a loop's body differs in each iteration: the
-//! forward loop keeps it, as a row of a *stash*, and the reverse loop reads the row, or makes the value again.
+//! forward loop keeps it, as a row of a *stash*, and the reverse loop reads the row, or rematerializes it.
 //!
 //! Invariant: a value that was overwritten, or that a later iteration of a loop around the `grad` would find
 //! overwritten, is an error.
@@ -13,7 +13,7 @@ use super::derive::reverse::derivative;
 use super::formulas::Derivative;
 use super::moments::Write;
 use super::order::{Inside, Moment};
-use super::replay::Accesses;
+use super::recompute::Accesses;
 use super::stashes::Keeping;
 use super::state::{LoopContext, ReverseWalk};
 use super::tape::{Entry, EntryKind};
@@ -137,8 +137,8 @@ impl Elaborator<'_> {
             self.give_up_before(w, &t.view, e)?;
             return Ok(t.clone());
         };
-        if self.recorder.again.iter().any(|a| a.contains(&since) && a.contains(&write.at)) {
-            return self.kept_again(w, t, e, since);
+        if self.recorder.in_reverse.iter().any(|a| a.contains(&since) && a.contains(&write.at)) {
+            return self.kept_copy(w, t, e, since);
         }
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         let name = &self.graph.vars[var].name;
@@ -156,11 +156,11 @@ impl Elaborator<'_> {
         if in_loop || self.lost(w, &t.view, since).is_none() {
             return self.need(w, t, e, false);
         }
-        self.kept_again(w, t, e, since)
+        self.kept_copy(w, t, e, since)
     }
 
     /// Returns a copy of a value that later steps overwrite; the copy is made before they do.
-    fn kept_again(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
+    fn kept_copy(&mut self, w: &mut ReverseWalk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
         let version = self.recorder.written_last(&t.view, since);
         let (mut path, mut at) = (vec![], since);
         for inside in &w.path {
@@ -229,7 +229,7 @@ impl Elaborator<'_> {
             && let [part] = &t.view.parts[..]
             && part.var == var
         {
-            return self.index_again(w, k, start, step, t, e.span);
+            return self.forward_index(w, k, start, step, t, e.span);
         }
         let version = self.recorder.written_last(&t.view, since);
         let (path, at) = w.keeping_place(k, version, if after { e.during.end } else { e.during.start });
@@ -237,7 +237,7 @@ impl Elaborator<'_> {
         if let Some((_, row)) = w.loops[k].rows.iter().find(|(known, _)| *known == key) {
             return Ok(row.clone());
         }
-        if let Some(row) = self.made_again(w, k, t, since)? {
+        if let Some(row) = self.rematerialized(w, k, t, since)? {
             w.loops[k].rows.push((key, row.clone()));
             return Ok(row);
         }
@@ -268,7 +268,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the index of a forward loop in the reverse loop.
-    fn index_again(
+    fn forward_index(
         &mut self,
         w: &mut ReverseWalk,
         k: usize,
@@ -281,19 +281,19 @@ impl Elaborator<'_> {
         if (start, step) == (0, 1) {
             return Ok(Tensor { view: local.view.reshape(&t.view.shape()), ty: t.ty });
         }
-        if let Some(again) = &w.loops[k].index_again {
-            return Ok(again.clone());
+        if let Some(index) = &w.loops[k].forward_index {
+            return Ok(index.clone());
         }
         let depth = w.loops[k].depth;
-        let again = self.hoisted(depth, |this| {
+        let index = self.hoisted(depth, |this| {
             this.untaped(|this| {
                 let scaled = this.binary(BinaryOp::Mul, local.into(), Value::Int(step.into()), span)?;
                 this.binary(BinaryOp::Add, scaled, Value::Int(start.into()), span)
             })
         })?;
-        let Value::Tensor(again) = again else { return Err(Failed) };
-        w.loops[k].index_again = Some(Tensor::clone(&again));
-        Ok(Tensor::clone(&again))
+        let Value::Tensor(index) = index else { return Err(Failed) };
+        w.loops[k].forward_index = Some(Tensor::clone(&index));
+        Ok(Tensor::clone(&index))
     }
 
     /// Returns the number of the iteration in the forward loops up to `k`, counted as one.

@@ -67,7 +67,7 @@ impl Elaborator<'_> {
     }
 
     /// Lets the last entry, whose step computed a whole temporary, name what that step writes instead.
-    pub fn record_retarget(&mut self, temp: VarId, dst: &View, span: Span) {
+    pub fn record_elision(&mut self, temp: VarId, dst: &View, span: Span) {
         if !self.recorder.is_on() {
             return;
         }

@@ -3,7 +3,7 @@
 //! Invariant: an adjoint that a rule returns has the structure, the shapes and the types of its parameter.
 
 use super::order::Moment;
-use super::replay::Accesses;
+use super::recompute::Accesses;
 use super::rule_table::{RuleBody, RuleRef, no_members, no_parameter, split};
 use super::state::ReverseWalk;
 use super::tape::{EntryKind, each_tensor, map_tensors};

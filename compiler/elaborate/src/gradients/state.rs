@@ -47,7 +47,7 @@ pub struct LoopContext {
     /// The number of the iteration in the reverse loop.
     pub backward: Option<Tensor>,
     /// The index of the forward loop, computed in the reverse loop.
-    pub index_again: Option<Tensor>,
+    pub forward_index: Option<Tensor>,
     /// Values that were read back.
     pub rows: Vec<(Kept, Tensor)>,
     /// Whether the values that are kept of its iterations are in remote buffers.

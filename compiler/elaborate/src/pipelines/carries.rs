@@ -37,14 +37,14 @@ struct Carry {
     is_written: bool,
 }
 
-/// A copy at the end of a slot, in which its phase has run.
+/// A copy of a carried value to another place, at the end of a slot in which its phase has run.
 #[derive(Clone, Copy, Debug)]
-pub struct Landing {
+pub struct CarryCopy {
     /// The phase.
     pub from: usize,
     /// The variable that it writes.
     pub src: VarId,
-    /// The variable on another place.
+    /// The landing on another place.
     pub dst: VarId,
 }
 
@@ -56,7 +56,7 @@ pub struct Carried {
     /// Their slots.
     pub slots: Slots,
     /// The copies at the ends of slots.
-    pub landings: Vec<Landing>,
+    pub copies: Vec<CarryCopy>,
     /// Steps before the pipeline.
     pub zeros: Vec<Node>,
     /// The number of the place of each phase.
@@ -139,9 +139,9 @@ impl Elaborator<'_> {
         let is_local = |v: VarId| locals.contains(&v) && self.graph.vars[v].class == VarClass::Temp;
         let all = carries(touched, is_local);
         let places = kinds.iter().map(|k| k.place).collect();
-        let (landings, zeros, turns) = (vec![], vec![], BTreeMap::new());
+        let (copies, zeros, turns) = (vec![], vec![], BTreeMap::new());
         let (landed, rings) = (FxHashMap::default(), FxHashMap::default());
-        let mut c = Carried { phases, slots, landings, zeros, places, micro_batches, landed, rings, turns, span };
+        let mut c = Carried { phases, slots, copies, zeros, places, micro_batches, landed, rings, turns, span };
         // The most rows that a reader on a place needs of a variable's version.
         let mut rows: FxHashMap<(VarId, usize, usize), u64> = FxHashMap::default();
         for carry in &all {
@@ -179,7 +179,7 @@ impl Elaborator<'_> {
                 Some(&landed) => landed,
                 None => {
                     let dst = self.like(c, to, version, "landed")?;
-                    c.landings.push(Landing { from, src: version, dst });
+                    c.copies.push(CarryCopy { from, src: version, dst });
                     c.landed.insert((version, place), dst);
                     dst
                 }

@@ -113,23 +113,23 @@ impl Elaborator<'_> {
                 self.push(NodeKind::Par(branches), slots.span)?;
             }
         }
-        let landings: Vec<usize> =
-            (0..carried.landings.len()).filter(|&k| phases.contains(&carried.landings[k].from)).collect();
-        if landings.is_empty() {
+        let moved: Vec<usize> =
+            (0..carried.copies.len()).filter(|&k| phases.contains(&carried.copies[k].from)).collect();
+        if moved.is_empty() {
             return Ok(());
         }
-        let copy = match slots.copies.get(&landings) {
+        let copy = match slots.copies.get(&moved) {
             Some(&copy) => copy,
             None => {
                 let view = |var: VarId| View::whole(var, &self.graph.vars[var].shape);
                 let row = |k: &usize| {
-                    let landing = carried.landings[*k];
-                    CopyRow::single(view(landing.dst), view(landing.src), slots.span)
+                    let carry = carried.copies[*k];
+                    CopyRow::single(view(carry.dst), view(carry.src), slots.span)
                 };
-                let rows = landings.iter().map(row).collect();
+                let rows = moved.iter().map(row).collect();
                 let name = self.unique_set_name(Some("boundary"), "");
                 let copy = self.add_copy(name, rows, slots.span)?;
-                slots.copies.insert(landings, copy);
+                slots.copies.insert(moved, copy);
                 copy
             }
         };
@@ -145,7 +145,7 @@ struct SlotPrograms {
     programs: Vec<Option<ProgramId>>,
     /// The tiles of each phase.
     tiles: Vec<Place>,
-    /// The copies at the end of a slot, by their landings.
+    /// The copies at the end of a slot, by the values that they move.
     copies: FxHashMap<Vec<usize>, CopyId>,
     span: Span,
 }

@@ -40,9 +40,9 @@ pub(super) struct Fill {
 /// `c = c + a b`, or `c = a b`.
 #[derive(Debug)]
 pub(super) struct ProductEvent {
-    pub c: Place,
-    pub a: Place,
-    pub b: Place,
+    pub c: FieldMatrix,
+    pub a: FieldMatrix,
+    pub b: FieldMatrix,
     /// Lengths of the axes around the rows, outermost first, then of rows.
     pub rows: SmallVec<[u64; 4]>,
     pub cols: u64,
@@ -52,7 +52,7 @@ pub(super) struct ProductEvent {
 
 /// A matrix in a field.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FieldMatrix {
     pub field: FieldId,
     /// Index of the first element.
     pub at: SmallVec<[i64; 6]>,
@@ -61,7 +61,7 @@ pub(super) struct Place {
     pub col: (usize, i64),
 }
 
-impl Place {
+impl FieldMatrix {
     /// Returns the least and the greatest index along each dimension, or `None` if they are not numbers. The matrix has
     /// elements.
     fn extents(&self, rows: &[u64], cols: u64) -> Option<Vec<Range<i64>>> {
@@ -341,14 +341,14 @@ impl Evaluation<'_> {
     }
 
     fn product(&mut self, amp: &Amp) -> Option<()> {
-        let (c, c_rows, c_cols) = self.place(&amp.c)?;
-        let (a, a_rows, terms) = self.place(&amp.a)?;
-        let (b, b_rows, b_cols) = self.place(&amp.b)?;
+        let (c, c_rows, c_cols) = self.field_matrix(&amp.c)?;
+        let (a, a_rows, terms) = self.field_matrix(&amp.a)?;
+        let (b, b_rows, b_cols) = self.field_matrix(&amp.b)?;
         if c_rows != a_rows || c_cols != b_cols || b_rows[..] != [terms] || b.rows.len() != 1 {
             return None;
         }
         let ty = self.codelet.fields[c.field].ty;
-        let is_input = |p: &Place| {
+        let is_input = |p: &FieldMatrix| {
             let field = &self.codelet.fields[p.field];
             field.ty == ty && field.dir == Dir::In
         };
@@ -358,7 +358,7 @@ impl Evaluation<'_> {
         if c_rows.contains(&0) || c_cols == 0 {
             return Some(());
         }
-        let inside = |p: &Place, rows: &[u64], cols: u64| {
+        let inside = |p: &FieldMatrix, rows: &[u64], cols: u64| {
             let shape = &self.sizes.shapes[p.field];
             let extents = p.extents(rows, cols)?;
             let fits = |(e, &n): (&Range<i64>, &u64)| 0 <= e.start && i64::try_from(n).is_ok_and(|n| e.end <= n);
@@ -379,7 +379,7 @@ impl Evaluation<'_> {
     }
 
     /// Returns a matrix, the lengths of its axes of rows, and its columns.
-    fn place(&mut self, m: &Matrix) -> Option<(Place, SmallVec<[u64; 4]>, u64)> {
+    fn field_matrix(&mut self, m: &Matrix) -> Option<(FieldMatrix, SmallVec<[u64; 4]>, u64)> {
         let Storage::Field(field) = m.base else { return None };
         let at = m.at.iter().map(|&e| self.value(e)).collect::<Option<_>>()?;
         let mut lengths: SmallVec<[u64; 4]> = SmallVec::new();
@@ -390,7 +390,7 @@ impl Evaluation<'_> {
         let outer = m.outer.iter().map(|axis| (axis.dim as usize, axis.step));
         let rows = outer.chain([(m.row_dim as usize, m.row_step)]).collect();
         let col = (m.col_dim as usize, m.col_step);
-        Some((Place { field, at, rows, col }, lengths, cols))
+        Some((FieldMatrix { field, at, rows, col }, lengths, cols))
     }
 }
 

@@ -9,7 +9,7 @@
 //! Invariant: every element takes the terms that its vertex adds to it, in the same order.
 
 use super::ProductStart;
-use super::events::{Events, Place, may_run_products};
+use super::events::{Events, FieldMatrix, may_run_products};
 use crate::hosted::HostedGraph;
 use girder_codelet::facts::Facts;
 use girder_codelet::kernel::FieldLayout;
@@ -219,11 +219,11 @@ impl<'a> Bases<'a> {
 
     /// Returns the byte of a matrix's first element relative to that of its field, the bytes along each axis of rows,
     /// and along columns.
-    fn matrix(&self, place: &Place) -> (i64, Vec<i64>, i64) {
-        let strides = self.strides(place.field);
-        let at = place.at.iter().zip(strides).map(|(&i, &s)| i * s).sum();
+    fn bytes_of(&self, matrix: &FieldMatrix) -> (i64, Vec<i64>, i64) {
+        let strides = self.strides(matrix.field);
+        let at = matrix.at.iter().zip(strides).map(|(&i, &s)| i * s).sum();
         let bytes = |&(dim, step): &(usize, i64)| strides[dim] * step;
-        (at, place.rows.iter().map(bytes).collect(), bytes(&place.col))
+        (at, matrix.rows.iter().map(bytes).collect(), bytes(&matrix.col))
     }
 }
 
@@ -292,7 +292,7 @@ impl OpenRows {
     /// Appends the links of a product to its rows.
     fn product(&mut self, bases: &Bases<'_>, product: &super::events::ProductEvent, start: ProductStart) -> Option<()> {
         let size = i64::from(bases.types[&product.c.field].bytes());
-        let (c, a, b) = (bases.matrix(&product.c), bases.matrix(&product.a), bases.matrix(&product.b));
+        let (c, a, b) = (bases.bytes_of(&product.c), bases.bytes_of(&product.a), bases.bytes_of(&product.b));
         let (mut c, mut a, mut b) = (Strided::of(c), Strided::of(a), Strided::of(b));
         let mut rows: Vec<u64> = product.rows.to_vec();
         let mut columns = product.cols;

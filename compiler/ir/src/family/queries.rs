@@ -3,6 +3,7 @@
 use super::{Domain, Field, FieldPart, Offset};
 use crate::ids::VarId;
 use crate::region::{self, Interval, Region};
+use crate::view::hull;
 
 impl Offset {
     /// Returns the least and the greatest value; `None` for an empty domain.
@@ -18,6 +19,11 @@ impl FieldPart {
     /// Returns its elements in an instance with a known offset.
     pub fn region_at(&self, offset: i64) -> Region {
         Region::new(offset, self.len.iter().map(|&n| n as u64).zip(self.stride.iter().copied()))
+    }
+
+    /// Returns its least and its greatest element in an instance with a known offset.
+    pub fn hull_at(&self, offset: i64) -> (i64, i64) {
+        hull(offset, &self.len, &self.stride)
     }
 
     /// Returns its elements over all instances, if the offset is closed; the domain is not empty.

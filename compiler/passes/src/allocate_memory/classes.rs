@@ -1,8 +1,8 @@
 //! Equivalence classes of tiles, found without a list of each tile's needs.
 //!
-//! Features (a block, a wish) on the same ranges of tiles, in the same groups, share one *pattern*. A program has few
-//! patterns, however many variables and compute sets it has. The tiles are visited once, range by range. Where a range
-//! begins or ends, a row states the group of each pattern that the next tiles are in; tiles with equal rows are
+//! Features (a block, a request) on the same ranges of tiles, in the same groups, share one *pattern*. A program has
+//! few patterns, however many variables and compute sets it has. The tiles are visited once, range by range. Where a
+//! range begins or ends, a row states the group of each pattern that the next tiles are in; tiles with equal rows are
 //! equivalent.
 //!
 //! Invariant: two tiles are in one class iff they have the same features with the same numbers.

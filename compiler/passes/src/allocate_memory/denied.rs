@@ -3,8 +3,8 @@
 //! Invariant: a warning names only codelets with `#[pipelined(apart)]` or `#[align(n)]`, once each, and for the former
 //! only requests that the machine could grant.
 
-use super::wishes::{self, Facts};
-use girder_codelet::cost::Want;
+use super::requests::{self, Facts};
+use girder_codelet::cost::FieldRequest;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FamilyId, SpecId};
 use girder_ir::stage::Allocated;
@@ -12,21 +12,21 @@ use girder_machine::Machine;
 use girder_source::Diagnostic;
 
 /// Returns one warning for each codelet with a request that is not granted for all its vertices.
-pub(super) fn wishes_denied(
+pub(super) fn denied_requests(
     allocated: &Allocated,
     machine: &Machine,
-    wants: &[(SpecId, Vec<Want>)],
+    field_requests: &[(SpecId, Vec<FieldRequest>)],
 ) -> Vec<Diagnostic> {
     let mut facts = Facts::new(allocated, machine);
     let has_pairs = machine.memory.regions.iter().any(|r| r.interleaved);
     let mut warnings = vec![];
-    for (spec, wants) in wants.iter().filter(|(spec, _)| allocated.codelets[*spec].pipelined) {
+    for (spec, requests) in field_requests.iter().filter(|(spec, _)| allocated.codelets[*spec].pipelined) {
         let families: Vec<FamilyId> =
             allocated.families.iter().filter(|(_, f)| f.codelet == *spec).map(|(id, _)| id).collect();
         let mut denied = vec![];
-        for &want in wants.iter().filter(|w| has_pairs || matches!(w, Want::DifferentElements(..))) {
-            if let Some(&family) = families.iter().find(|&&f| !facts.holds(f, want)) {
-                denied.push((want, family, facts.is_one_block(family, want)));
+        for &request in requests.iter().filter(|r| has_pairs || matches!(r, FieldRequest::DifferentElements(..))) {
+            if let Some(&family) = families.iter().find(|&&f| !facts.holds(f, request)) {
+                denied.push((request, family, facts.is_one_block(family, request)));
             }
         }
         if !denied.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn wishes_denied(
 fn misaligned(allocated: &Allocated, facts: &mut Facts, spec: SpecId) -> Option<Diagnostic> {
     let codelet = &allocated.codelets[spec];
     let mut warning: Option<Diagnostic> = None;
-    for (field, align) in wishes::aligned(codelet) {
+    for (field, align) in requests::aligned(codelet) {
         let mut families = allocated.families.iter().filter(|(_, f)| f.codelet == spec);
         let Some((_, family)) = families.find(|(id, _)| !facts.is_aligned(*id, field, align)) else { continue };
         let (set, decl) = (&allocated.sets[family.set].name, &codelet.fields[field]);
@@ -53,18 +53,20 @@ fn misaligned(allocated: &Allocated, facts: &mut Facts, spec: SpecId) -> Option<
     warning.map(|d| d.help("let what the fields see begin a variable, or a multiple of the alignment behind its start"))
 }
 
-fn warning(allocated: &Allocated, codelet: &Codelet, denied: &[(Want, FamilyId, bool)]) -> Diagnostic {
+fn warning(allocated: &Allocated, codelet: &Codelet, denied: &[(FieldRequest, FamilyId, bool)]) -> Diagnostic {
     let message = format!("`{}` takes more cycles than it could: its fields lie badly in memory", codelet.name);
     let mut d = Diagnostic::warning("memory::wish_denied", codelet.span, message);
-    for &(want, family, one) in denied {
+    for &(request, family, one) in denied {
         let set = &allocated.sets[allocated.families[family].set].name;
         let name = |f| &codelet.fields[f].name;
-        let (field, text) = match want {
-            Want::DifferentElements(a, b) if one => {
+        let (field, text) = match request {
+            FieldRequest::DifferentElements(a, b) if one => {
                 (a, format!("is in one variable or buffer with `{}` in `{set}`", name(b)))
             }
-            Want::DifferentElements(a, b) => (a, format!("shares a memory element with `{}` in `{set}`", name(b))),
-            Want::Interleaved(a) => (a, format!("is not in interleaved memory in `{set}`")),
+            FieldRequest::DifferentElements(a, b) => {
+                (a, format!("shares a memory element with `{}` in `{set}`", name(b)))
+            }
+            FieldRequest::Interleaved(a) => (a, format!("is not in interleaved memory in `{set}`")),
         };
         d = d.label(codelet.fields[field].span, format!("`{}` {text}", name(field)));
     }

@@ -8,12 +8,11 @@
 //! Invariant: the needs of a class ascend by content, and each content occurs once.
 
 use super::classes::{EquivalentTiles, Patterns};
-use super::estimate::{Costs, Stacks, code_bytes, stack_bytes, state_bytes};
+use super::requests::BlockRequest;
 use super::spread::{Spread, sweep};
-use super::wishes::Wish;
 use crate::liveness::Liveness;
-use crate::model_time::bytes_by_tile;
 use crate::schedule_exchange::exchange_code_bytes;
+use crate::sizes::{Costs, Stacks, bytes_by_tile, code_bytes, stack_bytes, state_bytes};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;
@@ -40,20 +39,20 @@ pub(super) struct Need {
     pub live: Option<Range<u32>>,
 }
 
-/// A class of tiles with equal needs and wishes.
+/// A class of tiles with equal needs and requests.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub tiles: TileSet,
     pub needs: Vec<Need>,
-    pub wishes: Vec<Wish>,
+    pub requests: Vec<BlockRequest>,
 }
 
-/// A block or a wish.
+/// A block or a request.
 #[derive(Clone)]
 enum Feature {
     /// A block, and its live range.
     Block(Content, Option<Range<u32>>),
-    Wish(Wish),
+    Request(BlockRequest),
 }
 
 /// Returns the classes of all tiles that need anything, ascending by their first tiles.
@@ -62,7 +61,7 @@ pub(super) fn of(
     liveness: &Liveness,
     machine: &Machine,
     costs: &Costs,
-    wishes: &[(Wish, Spread)],
+    requests: &[(BlockRequest, Spread)],
 ) -> Vec<Class> {
     let mut list = List { input, machine, costs, features: vec![] };
     let instances = list.instances();
@@ -72,18 +71,18 @@ pub(super) fn of(
     list.variables(liveness);
     list.steps(liveness, &instances);
     list.packets();
-    for (wish, spread) in wishes {
-        list.push(Feature::Wish(*wish), Arc::new(spread.clone()));
+    for (request, spread) in requests {
+        list.push(Feature::Request(*request), Arc::new(spread.clone()));
     }
     let (features, spreads): (Vec<Feature>, Vec<Arc<Spread>>) = list.features.into_iter().unzip();
     let patterns = Patterns::of(&spreads);
     let class = |equivalent: &EquivalentTiles| {
-        let mut class = Class { tiles: equivalent.tiles.clone(), needs: vec![], wishes: vec![] };
+        let mut class = Class { tiles: equivalent.tiles.clone(), needs: vec![], requests: vec![] };
         class.needs.reserve_exact(patterns.features(equivalent).count());
         for (k, bytes) in patterns.features(equivalent) {
             match features[k as usize].clone() {
                 Feature::Block(content, live) => class.needs.push(Need { content, bytes, live }),
-                Feature::Wish(wish) => class.wishes.push(wish),
+                Feature::Request(request) => class.requests.push(request),
             }
         }
         class.needs.sort_unstable_by_key(|n| n.content);

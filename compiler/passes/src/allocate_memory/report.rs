@@ -250,7 +250,7 @@ fn describe(graph: &Graph, content: Content) -> (String, Span, &'static str) {
         Content::VertexState(id) => (format!("the vertices of `{}`", set(id).0), set(id).1, FEWER),
         Content::Stack(id) => {
             let codelets = graph.sets[id].families.iter().map(|&f| &graph.codelets[graph.families[f].codelet]);
-            match codelets.max_by_key(|c| super::estimate::stack_bytes(c)) {
+            match codelets.max_by_key(|c| crate::sizes::stack_bytes(c)) {
                 Some(codelet) => (format!("the local arrays of `{}`", codelet.name), codelet.span, SMALLER),
                 None => (format!("the local arrays of `{}`", set(id).0), set(id).1, SMALLER),
             }

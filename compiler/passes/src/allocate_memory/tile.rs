@@ -8,8 +8,8 @@
 
 use super::inventory::{Class, Need};
 use super::pack::{Effort, Item, Packing, STEPS, least_peak, pack};
+use super::requests::BlockRequest;
 use super::space::{ALIGN, Space, Zone};
-use super::wishes::Wish;
 use girder_ir::layout::Content;
 use girder_machine::Machine;
 use rustc_hash::FxHasher;
@@ -26,8 +26,8 @@ const TRIED: usize = 16;
 #[derive(Debug)]
 pub(super) struct ClassShape<'a> {
     needs: &'a [Need],
-    wishes: Vec<IndexedWish>,
-    /// The hash of blocks and wishes.
+    requests: Vec<IndexedRequest>,
+    /// The hash of blocks and requests.
     hash: u64,
 }
 
@@ -45,15 +45,15 @@ impl Hash for ClassShape<'_> {
 
 impl PartialEq for ClassShape<'_> {
     fn eq(&self, other: &ClassShape) -> bool {
-        self.needs.len() == other.needs.len() && self.blocks().eq(other.blocks()) && self.wishes == other.wishes
+        self.needs.len() == other.needs.len() && self.blocks().eq(other.blocks()) && self.requests == other.requests
     }
 }
 
 impl Eq for ClassShape<'_> {}
 
-/// A wish about blocks by their index.
+/// A request about blocks by their index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum IndexedWish {
+enum IndexedRequest {
     Apart(u32, u32),
     Interleaved(u32),
     /// Address modulo a power of two.
@@ -64,16 +64,16 @@ impl<'a> ClassShape<'a> {
     /// Returns the shape of a class.
     pub fn of(class: &'a Class) -> ClassShape<'a> {
         let index = |content| class.needs.binary_search_by_key(&content, |n| n.content).ok().map(|k| k as u32);
-        let place = |wish: &Wish| match *wish {
-            Wish::Apart(a, b) => Some(IndexedWish::Apart(index(a)?, index(b)?)),
-            Wish::Interleaved(a) => Some(IndexedWish::Interleaved(index(a)?)),
-            Wish::Aligned(a, at, align) => Some(IndexedWish::Aligned(index(a)?, at, align)),
+        let place = |request: &BlockRequest| match *request {
+            BlockRequest::Apart(a, b) => Some(IndexedRequest::Apart(index(a)?, index(b)?)),
+            BlockRequest::Interleaved(a) => Some(IndexedRequest::Interleaved(index(a)?)),
+            BlockRequest::Aligned(a, at, align) => Some(IndexedRequest::Aligned(index(a)?, at, align)),
         };
-        let wishes = class.wishes.iter().filter_map(place).collect();
-        let mut shape = ClassShape { needs: &class.needs, wishes, hash: 0 };
+        let requests = class.requests.iter().filter_map(place).collect();
+        let mut shape = ClassShape { needs: &class.needs, requests, hash: 0 };
         let mut hasher = FxHasher::default();
         shape.blocks().for_each(|block| block.hash(&mut hasher));
-        shape.wishes.hash(&mut hasher);
+        shape.requests.hash(&mut hasher);
         shape.hash = hasher.finish();
         shape
     }
@@ -83,17 +83,17 @@ impl<'a> ClassShape<'a> {
     pub fn pack(&self, machine: &Machine, shapes: usize) -> Packing {
         let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
         let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };
-        let pack = |wishes: &[IndexedWish]| pack(&self.items(wishes, &space), &space, effort);
-        let all = pack(&self.wishes);
+        let pack = |requests: &[IndexedRequest]| pack(&self.items(requests, &space), &space, effort);
+        let all = pack(&self.requests);
         let can_fit = || least_peak(&self.items(&[], &space), &space) <= usable;
-        if all.peak <= usable || self.wishes.is_empty() || !can_fit() {
+        if all.peak <= usable || self.requests.is_empty() || !can_fit() {
             return all;
         }
         let mut best = pack(&[]);
         let mut granted = vec![];
         let tried = if best.peak <= usable { TRIED } else { 0 };
-        for &wish in self.wishes.iter().take(tried) {
-            granted.push(wish);
+        for &request in self.requests.iter().take(tried) {
+            granted.push(request);
             let packing = pack(&granted);
             match packing.peak <= usable {
                 true => best = packing,
@@ -103,7 +103,7 @@ impl<'a> ClassShape<'a> {
         best
     }
 
-    fn items(&self, wishes: &[IndexedWish], space: &Space) -> Vec<Item> {
+    fn items(&self, requests: &[IndexedRequest], space: &Space) -> Vec<Item> {
         // If all blocks fit side by side, no order drives code from executable memory.
         let runs = space.zone(Zone::Executable).first().map_or(0, |z| if z.start == 0 { z.end } else { 0 });
         let few = self.blocks().map(|b| b.1.next_multiple_of(ALIGN)).fold(0, u64::saturating_add) <= runs;
@@ -112,14 +112,14 @@ impl<'a> ClassShape<'a> {
             ..Item::plain(bytes, live.clone().unwrap_or(0..u32::MAX))
         };
         let mut items: Vec<Item> = self.blocks().map(item).collect();
-        for &wish in wishes {
-            match wish {
-                IndexedWish::Apart(a, b) => {
+        for &request in requests {
+            match request {
+                IndexedRequest::Apart(a, b) => {
                     items[a as usize].apart.push(b);
                     items[b as usize].apart.push(a);
                 }
-                IndexedWish::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
-                IndexedWish::Aligned(a, at, align) => {
+                IndexedRequest::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
+                IndexedRequest::Aligned(a, at, align) => {
                     let (old, new) = (&mut items[a as usize].align, (u64::from(at), u64::from(align)));
                     // The first of two conflicting alignments is kept.
                     if new.1 > old.1 && new.0 % old.1 == old.0 {

@@ -3,9 +3,9 @@
 //! Invariant: an accepted layout has room for everything that the stage needs, inside memory (unless the user allows
 //! more), and no two blocks of a tile that are live at one point share a byte.
 
-use super::estimate;
 use super::inventory::{self, Need};
 use crate::liveness::Liveness;
+use crate::sizes;
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
 use girder_ir::layout::{Content, Layout, MemoryBlock};
@@ -72,7 +72,7 @@ fn complete<F: FnOnce(String) -> String>(
     on_tile: impl Fn(u32) -> F,
 ) -> Result<(), String> {
     let mut left: FxHashSet<u32> = layout.tiles().collect();
-    for class in inventory::of(input, liveness, machine, &estimate::costs(input, machine), &[]) {
+    for class in inventory::of(input, liveness, machine, &sizes::costs(input, machine), &[]) {
         let mut seen = FxHashSet::default();
         for tile in class.tiles.iter() {
             left.remove(&tile);

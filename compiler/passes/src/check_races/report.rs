@@ -2,9 +2,7 @@
 //!
 //! Invariant: messages are in the order of the text, and their number for each step is bounded.
 
-use super::decide::{self, Conflict, Verdict};
-use super::touch::{Touch, Who};
-use super::{by_written_var, is_constant};
+use crate::race_rule::{Conflict, Touch, Verdict, Who, by_written_var, decide, decide_branches, is_constant};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
@@ -28,7 +26,7 @@ impl Reporter<'_> {
                 found.extend(touches.iter().find(|t| t.written).map(|t| self.constant(var, t)));
                 continue;
             }
-            let Verdict { conflicts, elements } = decide::decide(self.graph.vars[var].len(), &touches, cancel);
+            let Verdict { conflicts, elements } = decide(self.graph.vars[var].len(), &touches, cancel);
             let shown: u64 = conflicts.iter().map(|c| c.end - c.start).sum();
             let last = conflicts.len().wrapping_sub(1);
             for (i, c) in conflicts.iter().enumerate() {
@@ -47,7 +45,7 @@ impl Reporter<'_> {
     pub fn branches(&self, step: StepId, touches: &[Touch], cancel: &Cancel) -> Vec<Diagnostic> {
         let mut found = vec![];
         for (var, touches) in by_written_var(touches.iter()) {
-            let verdict = decide::decide_branches(self.graph.vars[var].len(), &touches, cancel);
+            let verdict = decide_branches(self.graph.vars[var].len(), &touches, cancel);
             for c in &verdict.conflicts {
                 let (a, b) = (touches[c.first.0], touches[c.second.0]);
                 let range = self.range(var, c.start, c.end);

@@ -4,7 +4,8 @@ use super::*;
 use crate::StepTimes;
 use crate::build::{Build, Tree, Vertices, machine};
 use girder_ir::codelet::Dir;
-use girder_ir::ids::SpecId;
+use girder_ir::graph::VarClass;
+use girder_ir::ids::{SpecId, VarId};
 use girder_ir::view::View;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +250,7 @@ fn a_million_regular_vertices_are_decided_by_strides() {
     for field in &mut family.fields {
         field.parts[0].offset = Offset::Affine(Affine::new(0, &[1 << 12, 4]));
     }
-    let touches = touch::of_set(&b.graph, set);
+    let touches = race_rule::of_set(&b.graph, set);
     let touches: Vec<&Touch> = touches.iter().collect();
     assert!(touches.iter().all(|t| t.print.surely_injective()));
     let start = std::time::Instant::now();

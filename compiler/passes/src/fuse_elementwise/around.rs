@@ -163,15 +163,15 @@ impl<'g> Fuser<'g> {
         if !fits || !agrees || !self.is_apart(&old, side, candidate) {
             return None;
         }
-        let place = Place { side, own, slot: slots[own], keeps: self.keeps(set, side, candidate) };
+        let position = ChainPosition { side, own, slot: slots[own], keeps: self.keeps(set, side, candidate) };
         let fields: Vec<FamilyField> = old.iter().map(|f| self.field(f, side)).collect::<Option<_>>()?;
         let space = memory.space.clone().ordered_by(own);
         let first = self.offsets[side.var().index()] as i64;
         Cut::like(&space.accesses[own], &space.extents, first, &fields)?;
         let families: Vec<Family> =
-            old.iter().map(|f| self.family_around(f, place, candidate, &space)).collect::<Option<_>>()?;
+            old.iter().map(|f| self.family_around(f, position, candidate, &space)).collect::<Option<_>>()?;
         let cut = self.cut_like(memory, own, &fields);
-        self.pays(&old, &families, place, candidate, cut.as_ref()).then_some(families)
+        self.pays(&old, &families, position, candidate, cut.as_ref()).then_some(families)
     }
 
     /// Returns the field of a family with the variable of a chain, if each vertex accesses other elements of it.
@@ -215,12 +215,12 @@ impl<'g> Fuser<'g> {
     fn family_around(
         &mut self,
         family: &Family,
-        place: Place,
+        position: ChainPosition,
         candidate: &Candidate<'g>,
         space: &IterationSpace,
     ) -> Option<Family> {
         let Candidate { chain, memory, .. } = candidate;
-        let (domain, own_field) = self.field(family, place.side)?;
+        let (domain, own_field) = self.field(family, position.side)?;
         let base = self.codelet(family.codelet);
         if base.cycles.is_some() || base.separate_elements {
             return None;
@@ -231,31 +231,31 @@ impl<'g> Fuser<'g> {
         if base.sites.keys().any(|site| !facts.proven.contains(site)) {
             return None;
         }
-        let access = match place.side {
+        let access = match position.side {
             Side::Before(_) => ElementAccess::load(base, own_field.field, &facts),
             Side::After(_) => ElementAccess::store(base, own_field.field, &facts),
         }?;
         let (before, rank) = (base.fields.len(), own_field.axes.len());
-        let beside = Beside::new(&domain, &own_field, &space.accesses[place.own], &space.extents, &self.offsets)?;
+        let beside = Beside::new(&domain, &own_field, &space.accesses[position.own], &space.extents, &self.offsets)?;
         let stores: Vec<bool> = in_memory(memory).iter().map(|&slot| memory.stores[slot]).collect();
         let (mut fields, mut along) = (vec![], vec![]);
         for (n, other) in space.accesses.iter().enumerate() {
-            let (field, moves) = match n == place.own {
+            let (field, moves) = match n == position.own {
                 true => (own_field.clone(), (0..rank).collect()),
                 false => beside.field(other, &self.offsets)?,
             };
             // Words that several tiles write would be put together byte by byte.
             let bytes = field.len() * u64::from(other.ty.bytes());
-            if stores[n] && n != place.own && bytes < superstep::WORD_BYTES && domain.count() > 1 {
+            if stores[n] && n != position.own && bytes < superstep::WORD_BYTES && domain.count() > 1 {
                 return None;
             }
             along.push(moves);
             fields.push(field);
         }
-        fields.remove(place.own);
+        fields.remove(position.own);
         let loops = SmallVec::from_elem(LoopLength::Bound, rank);
         let around =
-            AroundAccess { spec: family.codelet, field: own_field.field, slot: place.slot, keeps: place.keeps };
+            AroundAccess { spec: family.codelet, field: own_field.field, slot: position.slot, keeps: position.keeps };
         let signature = FusedSignature { around: Some(around), ..signature(chain, memory, loops, along) };
         self.make_around(chain, &signature, &access);
         let made = self.made.get(&signature)?.as_ref()?;
@@ -263,8 +263,8 @@ impl<'g> Fuser<'g> {
             let all = made.codelet.fields.iter().filter(move |(id, _)| id.index() >= before);
             all.filter(move |f| (f.1.dir == Dir::Const) == is_const).map(|f| f.0)
         };
-        let free = (!place.keeps).then_some(own_field.field);
-        let kept = family.fields.iter().filter(|f| place.keeps || f.field != own_field.field).cloned();
+        let free = (!position.keeps).then_some(own_field.field);
+        let kept = family.fields.iter().filter(|f| position.keeps || f.field != own_field.field).cloned();
         let placed = free.into_iter().chain(new(false)).zip(fields).map(|(id, field)| Field { field: id, ..field });
         let mut all: SmallVec<[Field; 4]> = kept.chain(placed).collect();
         all.sort_by_key(|f| f.field);
@@ -278,7 +278,7 @@ impl<'g> Fuser<'g> {
         &mut self,
         old: &[Family],
         new: &[Family],
-        place: Place,
+        position: ChainPosition,
         candidate: &Candidate<'g>,
         cut: Option<&Cut>,
     ) -> bool {
@@ -290,8 +290,8 @@ impl<'g> Fuser<'g> {
         let accesses = &memory.space.accesses;
         let moved = |n: usize| self.exchange(&accesses[n], elements);
         let is_like = cut.is_some_and(|cut| cut.has_boxes_of(&alone.like));
-        let between = if is_like { 0 } else { moved(place.own) };
-        let operands = (0..accesses.len()).filter(|&n| n != place.own).filter(|&n| {
+        let between = if is_like { 0 } else { moved(position.own) };
+        let operands = (0..accesses.len()).filter(|&n| n != position.own).filter(|&n| {
             let apart = |written: Cut| !cut.is_some_and(|cut| cut.has_boxes_of(&written));
             self.cut_of_writers(memory, n).is_some_and(apart) && !self.follows(accesses[n].var, &candidate.steps)
         });
@@ -321,7 +321,7 @@ impl<'g> Fuser<'g> {
 
 /// Where a chain runs in a step, and the element between them.
 #[derive(Clone, Copy)]
-struct Place {
+struct ChainPosition {
     side: Side,
     /// The access of the element, among those in memory.
     own: usize,

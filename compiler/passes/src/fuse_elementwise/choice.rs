@@ -217,7 +217,7 @@ impl<'g> Fuser<'g> {
 
     /// Returns the cost of a vertex, with `unknown` iterations of loops that depend on data.
     fn busy(&self, cost: &Cost, sizes: &Sizes, consts: &[u64], unknown: u64) -> Busy {
-        let facts = MemFacts::granting(cost.wants());
+        let facts = MemFacts::granting(cost.requests());
         let workers = self.costs.workers;
         let at = CostInputs { sizes, consts, worker: 0, workers, counters: &[], facts: &facts };
         let counters = cost.counters(&at, unknown);

@@ -3,7 +3,7 @@
 //! Invariant: a step is moved only over steps that it does not depend on, and never over an effect.
 
 use super::Candidate;
-use crate::check_races::Touches;
+use crate::race_rule::Touches;
 use cranelift_entity::SecondaryMap;
 use girder_fusion::chain::Chain;
 use girder_fusion::map::Map;

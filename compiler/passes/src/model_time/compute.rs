@@ -5,7 +5,8 @@
 use crate::allocate_memory::Facts;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{
-    Busy, Cost, CostInputs, Deciding, MemFacts, TileCosts, Want, cost_of, equal_vertices, known_counts, tile_cycles,
+    Busy, Cost, CostInputs, Deciding, FieldRequest, MemFacts, TileCosts, cost_of, equal_vertices, known_counts,
+    tile_cycles,
 };
 use girder_codelet::sizes::Sizes;
 use girder_codelet::vertices::{bind_family, vertex_consts};
@@ -60,7 +61,7 @@ impl<'a> Counted<'a> {
         let mut facts = Facts::new(allocated, machine);
         let mut allowed = ALLOWED;
         for (id, family) in &allocated.families {
-            counted.families[id] = counted.vertices(family, |wants| facts.of(id, wants), &mut allowed);
+            counted.families[id] = counted.vertices(family, |requests| facts.of(id, requests), &mut allowed);
         }
         counted
     }
@@ -68,12 +69,12 @@ impl<'a> Counted<'a> {
     fn vertices(
         &self,
         family: &Family,
-        facts: impl FnOnce(&[Want]) -> MemFacts,
+        facts: impl FnOnce(&[FieldRequest]) -> MemFacts,
         allowed: &mut u64,
     ) -> Option<FamilyCost> {
         let cost = self.codelets[family.codelet].as_ref()?;
         let sizes = bind_family(self.allocated, family).ok()??;
-        let facts = facts(cost.wants());
+        let facts = facts(cost.requests());
         let mut vertices = FamilyCost { sizes, facts, equal: None, known: None };
         if !cost.points().is_empty() {
             vertices.known = self.known(family, cost, &vertices.sizes, allowed);

@@ -2,14 +2,13 @@
 //!
 //! Invariant: the formulas are those of [`superstep`].
 
+use crate::sizes::bytes_by_tile;
 use crate::superstep;
 use girder_ir::graph::Graph;
-use girder_ir::ids::VarId;
-use girder_ir::placement::{Placement, TileRun};
+use girder_ir::placement::Placement;
 use girder_ir::timing::{IpuTime, StepTime};
 use girder_ir::view::View;
 use girder_machine::Machine;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Returns the time of a packet that is read into, or written from, a view. The host's part is left out if the stream
@@ -59,30 +58,6 @@ pub(super) fn row_time(machine: &Machine, graph: &Graph, placement: &Placement, 
 /// Returns the cycles that the host takes for a packet of a view.
 pub(super) fn packet_host_cycles(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> u64 {
     superstep::packet_host_cycles(machine, bytes_by_tile(graph, placement, view).values().sum())
-}
-
-/// Returns the bytes of a view on each tile.
-pub(crate) fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap<u32, u64> {
-    let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
-    let mut homes: FxHashMap<VarId, Vec<TileRun>> = FxHashMap::default();
-    for run in view.runs() {
-        let (var, Some(mapping)) = (&graph.vars[run.var], &placement.vars[run.var]) else { continue };
-        let homes = homes.entry(run.var).or_insert_with(|| mapping.runs(var.len()).collect());
-        let size = u64::from(var.ty.bytes());
-        // A run is either contiguous or consists of single elements.
-        let runs = if run.stride.unsigned_abs() == 1 { 1 } else { run.len };
-        let length = run.len / runs;
-        for k in 0..runs {
-            let at = run.start as i64 + k as i64 * run.stride;
-            let start = if run.stride == -1 { at + 1 - length as i64 } else { at } as u64;
-            let end = start + length;
-            let first = homes.partition_point(|h| h.1 <= start);
-            for (from, to, tile) in homes[first..].iter().take_while(|h| h.0 < end) {
-                *tiles.entry(*tile).or_default() += (to.min(&end) - from.max(&start)) * size;
-            }
-        }
-    }
-    tiles
 }
 
 /// Returns the time of a scalar's broadcast to the tiles of some IPUs.

@@ -226,7 +226,7 @@ impl PartAccess<'_> {
 /// than [`ALLOWED`] statements.
 fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) -> Option<VertexTimes> {
     let (cost, sizes) = (cost?, bind_family(graph, family).ok()??);
-    let facts = MemFacts::granting(cost.wants());
+    let facts = MemFacts::granting(cost.requests());
     let workers = if cost.is_multi() { costs.workers as usize } else { 1 };
     let elements: u64 = family.fields.iter().map(Field::len).sum();
     let codelet = &graph.codelets[family.codelet];

@@ -11,7 +11,7 @@ use super::problem::{GroupId, PlacementProblem, VertexGroup};
 use super::regions;
 use super::sample::{Sample, Tiles};
 use super::spread::{SpreadTiles, VertexOrder};
-use crate::allocate_memory::state_bytes;
+use crate::sizes::state_bytes;
 use cranelift_entity::SecondaryMap;
 use girder_ir::family::Domain;
 use girder_ir::graph::Graph;
@@ -364,7 +364,7 @@ impl<'a> Candidate<'a> {
         let even = |least, tiles| Even::of(var, first_tile, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
         let rest = even(linear::BYTES_PER_TILE, all);
         let owners = match rule {
-            VarRule::Spread { least, tiles } if super::given::mapping(var).is_none() => {
+            VarRule::Spread { least, tiles } if super::text_placement::mapping(var).is_none() => {
                 self.homes[id] = Home::Even(even(least, tiles));
                 self.vars[id] = Some(rule);
                 return true;

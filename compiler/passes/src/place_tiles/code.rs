@@ -3,8 +3,8 @@
 //!
 //! Invariant: nothing is counted tile by tile if all code fits on one tile.
 
-use crate::allocate_memory::{code_bytes, costs};
 use crate::context::ESTIMATES;
+use crate::sizes::{code_bytes, costs};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: whole granules of 8 bytes stay together, so no word of a spread variable lies on two tiles.
 
-use super::given;
+use super::text_placement;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field, FieldPart, TileMap};
 use girder_ir::graph::{Graph, Var};
@@ -45,9 +45,9 @@ impl Cursor {
 
     /// Returns the mapping of a variable: that of the text, completed with the next tiles.
     pub(super) fn place(&mut self, var: &Var) -> Mapping {
-        match given::mapping(var) {
+        match text_placement::mapping(var) {
             Some(mapping) if mapping.is_complete() => mapping.clone(),
-            Some(mapping) if given::few_are_open(mapping, var) => with_neighbours(mapping, var),
+            Some(mapping) if text_placement::few_are_open(mapping, var) => with_neighbours(mapping, var),
             Some(mapping) => {
                 let spread = self.next(open_elements(mapping, var.len()), var.ty.bytes());
                 fill(var, mapping, &spread)

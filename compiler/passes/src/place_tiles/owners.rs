@@ -12,7 +12,7 @@
 use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, Users};
 use super::homes::Even;
 use super::vertex_runs::{VertexRun, ascending, list};
-use super::{given, linear, regions};
+use super::{linear, regions, text_placement};
 use cranelift_entity::PrimaryMap;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Offset, TileMap};
@@ -101,7 +101,7 @@ impl Owners {
     /// over all.
     pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[&Item]) -> Owners {
         let claims = claims(id, var, first, users, items);
-        let placed = given::mapping(var);
+        let placed = text_placement::mapping(var);
         if let (None, Some(claim)) = (placed, claims.first())
             && let Some(closed) = closed(claim, id, var.len())
         {
@@ -312,7 +312,7 @@ struct Division {
 impl Division {
     fn new(var: &Var) -> Division {
         let mut field = Division { open: vec![(0, var.len())], taken: vec![] };
-        if let Some(mapping) = given::mapping(var) {
+        if let Some(mapping) = text_placement::mapping(var) {
             let placed = mapping.runs(var.len()).filter(|r| r.2 != UNPLACED);
             let placed: Vec<_> = placed.map(|r| (r.0, r.1, Owner::Tile(r.2))).collect();
             field.paint(&placed, |run| *run);

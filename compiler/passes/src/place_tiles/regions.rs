@@ -13,7 +13,7 @@
 //! `within` has one region.
 
 use super::accesses::{Access, FamilyAccess, Item};
-use super::given;
+use super::text_placement;
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, TileMap};
@@ -64,7 +64,7 @@ pub(super) fn regions(graph: &Graph, machine: &Machine, items: &[Item]) -> Vec<R
             use_in(&mut users, graph, part.var, tiles);
         }
     }
-    for (id, var) in graph.vars.iter().filter(|v| given::is_open(v.1)) {
+    for (id, var) in graph.vars.iter().filter(|v| text_placement::is_open(v.1)) {
         match (var.within, &users[id][..]) {
             (Some(tiles), _) => found.region(tiles).vars.push(id),
             (None, []) => found.region(all).vars.push(id),
@@ -182,7 +182,7 @@ pub(super) fn vertices_stay(family: &Family, tiles: TileRange) -> bool {
 
 /// Returns whether the elements of a variable stay among some tiles in every placement.
 pub(super) fn elements_stay(var: &Var, tiles: TileRange) -> bool {
-    match (given::mapping(var), var.within) {
+    match (text_placement::mapping(var), var.within) {
         (_, Some(within)) => tiles.includes(within),
         (Some(mapping), None) => mapping.runs(var.len()).all(|run| tiles.contains(run.2)),
         (None, None) => false,

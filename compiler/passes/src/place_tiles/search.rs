@@ -26,7 +26,7 @@ use super::problem::{GroupId, PlacementProblem, Program};
 use super::regions::{all_tiles, regions};
 use super::spread::{OpenVertices, VertexOrder};
 use super::strategies::{Strategy, candidate_of, separate_groups};
-use super::{given, linear};
+use super::{linear, text_placement};
 use crate::PassContext;
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::VarId;
@@ -59,7 +59,7 @@ const IN_VAIN: u32 = 12;
 /// Improves a placement of everything that the text leaves open, region by region.
 pub(super) fn improve(graph: &Graph, mut placement: Placement, cx: &PassContext) -> Placement {
     let (machine, cancel) = (cx.machine, &cx.session.cancel);
-    let open = graph.vars.values().any(given::is_open) || graph.families.values().any(|f| f.tile.is_none());
+    let open = graph.vars.values().any(text_placement::is_open) || graph.families.values().any(|f| f.tile.is_none());
     if !open || machine.tiles() == 1 {
         return placement;
     }

@@ -11,7 +11,7 @@
 //! where they land. So from [`MANY_PIECES`] pieces of fewer than [`FEW_BYTES`] bytes between two tiles on, a field of
 //! strided pieces costs its sender an on-tile copy, and pieces that come one by one cost their receiver one.
 
-use crate::plan_transfers::{FEW_BYTES, MANY_PIECES};
+use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
 use crate::superstep::{self, Rate};
 use girder_ir::ids::VarId;
 use girder_machine::Machine;

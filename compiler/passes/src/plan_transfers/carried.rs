@@ -9,7 +9,7 @@
 //! Invariant: a copy is carried by at most one set, and a set carries at most one copy; each occurs in one step only.
 
 use super::scene::Scene;
-use crate::check_races::are_independent;
+use crate::race_rule::are_independent;
 use crate::steps::sequences;
 use cranelift_entity::SecondaryMap;
 use girder_ir::family::{Domain, Field};

@@ -9,7 +9,7 @@
 
 use super::buffers::PlanError;
 use super::scene::Scene;
-use super::set::Landings;
+use super::set::Locations;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use girder_ir::family::{Const, Domain, Field, TileMap};
 use girder_ir::graph::Graph;
@@ -37,8 +37,8 @@ struct Member {
     vars: Vec<VarId>,
 }
 
-/// The plan of a set with its landings, or the reason why there is none.
-pub(super) type SetPlan = Result<(StepPlan, Landings), PlanError>;
+/// The plan of a set with its locations, or the reason why there is none.
+pub(super) type SetPlan = Result<(StepPlan, Locations), PlanError>;
 
 /// Everything that the plan of a set depends on.
 #[derive(PartialEq, Eq, Hash)]
@@ -99,14 +99,14 @@ impl Classes {
 
     /// Returns the plan of a set from that of the first set of its class.
     fn plan(&self, set: &Member, first: &SetPlan) -> SetPlan {
-        let (mut plan, landings) = first.as_ref().map_err(|error| *error)?.clone();
+        let (mut plan, locations) = first.as_ref().map_err(|error| *error)?.clone();
         let (from, to) = (&self.of[self.first[set.class]].vars, &set.vars);
         if from != to {
             let renamed = |v: VarId| from.binary_search(&v).map_or(v, |k| to[k]);
             rename(&mut plan.before, renamed);
             rename(&mut plan.after, renamed);
         }
-        Ok((plan, landings))
+        Ok((plan, locations))
     }
 }
 

@@ -16,11 +16,6 @@ use rustc_hash::FxHashMap;
 /// Bytes that move: a [`LocalCopy`] whose two ends may be on different tiles.
 pub(super) type Move = LocalCopy;
 
-/// The number of pieces from which on they are made contiguous.
-pub(crate) const MANY_PIECES: u32 = 4;
-/// The size in bytes from which on a piece is sent by itself.
-pub(crate) const FEW_BYTES: u32 = 32;
-
 /// Collects moves from pieces. A piece that continues an earlier move with the same two ends is joined to it.
 pub(super) struct Moves {
     /// The moves, in the order of their first pieces.

@@ -5,7 +5,7 @@
 //! does so in place. The others land in buffers, whose regions share no granule.
 
 use super::buffers::PlanError;
-use super::landing::InPlace;
+use super::in_place::InPlace;
 use super::moves::Moves;
 use super::scene::Scene;
 use girder_ir::codelet::Dir;

@@ -23,10 +23,11 @@
 //! Invariant: everything that is sent is read from, and arrives in, bytes that no other transfer of the phase writes.
 
 use super::buffers::{BufferUse, Buffers, PlanError};
-use super::moves::{FEW_BYTES, MANY_PIECES, Move, ends, form, join, piece};
+use super::moves::{Move, ends, form, join, piece};
 use super::order::{order, ranks};
 use super::shared::{Sharing, receivers};
 use super::transfers::{Cutting, Send, assemble, scattered};
+use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use girder_machine::{Arrange, Machine};
 use indexmap::IndexMap;

@@ -5,14 +5,14 @@
 //! and go to a group of landings ([`shared`](super::shared)). So a plan takes time for each word that is sent, not for
 //! each word that arrives.
 //!
-//! Invariant: every instance of every field has a landing. What is fetched before and sent home after is exactly what
+//! Invariant: every instance of every field has a location. What is fetched before and sent home after is exactly what
 //! the note on landing in the parent module says.
 
 use super::bands::Band;
 use super::buffers::{BufferUse, Buffers, PlanError};
 use super::copies::add_copy;
 use super::homes::{RunHint, home_run};
-use super::landing::{self, InPlace, in_place};
+use super::in_place::{self, InPlace, in_place};
 use super::moves::{Move, Moves};
 use super::narrow_stores::separate;
 use super::repeats::{Key, Repeats};
@@ -23,20 +23,20 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field};
 use girder_ir::graph::ComputeSet;
 use girder_ir::ids::{CopyId, FamilyId};
-use girder_ir::plan::{FieldLandings, Landing, Loc, Object, StepPlan};
+use girder_ir::plan::{FieldLocation, FieldLocations, Loc, Object, StepPlan};
 use girder_ir::view::{Run, View};
 use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 
-/// The landings of a compute set, by family and field.
-pub(super) type Landings = Vec<Vec<FieldLandings>>;
+/// The locations of a compute set, by family and field.
+pub(super) type Locations = Vec<Vec<FieldLocations>>;
 
 /// Plans a compute set, with a copy that moves in its phase before.
 pub(super) fn plan(
     scene: &Scene,
     set: &ComputeSet,
     carries: Option<CopyId>,
-) -> Result<(StepPlan, Landings), PlanError> {
+) -> Result<(StepPlan, Locations), PlanError> {
     let families: Vec<&Family> = set.families.iter().map(|&f| &scene.graph.families[f]).collect();
     let map = |id| scene.placement.families[id].as_ref().expect("a placed graph has a tile for every vertex");
     let tiles: Vec<Vec<u32>> =
@@ -62,9 +62,9 @@ pub(super) fn plan(
         forms,
         moves: Moves::new(scene),
     };
-    let mut landings = vec![];
+    let mut locations = vec![];
     for (f, (&id, fields)) in set.families.iter().zip(in_places).enumerate() {
-        landings.push(planner.family(f, id, &tiles[f], fields)?);
+        locations.push(planner.family(f, id, &tiles[f], fields)?);
     }
     let Planner { mut before, after, mut buffers, mut moves, .. } = planner;
     if let Some(copy) = carries {
@@ -72,7 +72,7 @@ pub(super) fn plan(
     }
     let before = before.finish(&mut buffers)?;
     let after = after.finish(&mut buffers)?;
-    Ok((StepPlan { buffers: buffers.list, before, after, carries }, landings))
+    Ok((StepPlan { buffers: buffers.list, before, after, carries }, locations))
 }
 
 struct Planner<'a> {
@@ -80,10 +80,10 @@ struct Planner<'a> {
     buffers: Buffers,
     before: Router,
     after: Router,
-    /// The landings of `in` fields, by tile and elements.
-    shared: FxHashMap<(u32, View), Landing>,
-    /// The landings of fields of one part, by tile, form and offset.
-    shared_parts: FxHashMap<Key, Landing>,
+    /// The locations of `in` fields, by tile and elements.
+    shared: FxHashMap<(u32, View), FieldLocation>,
+    /// The locations of fields of one part, by tile, form and offset.
+    shared_parts: FxHashMap<Key, FieldLocation>,
     /// The keys that may occur more than once.
     repeats: Repeats,
     /// The forms of fields of one part, and how many `in` fields have each.
@@ -98,14 +98,14 @@ impl<'a> Planner<'a> {
         id: FamilyId,
         tiles: &[u32],
         fields: Vec<InPlace>,
-    ) -> Result<Vec<FieldLandings>, PlanError> {
+    ) -> Result<Vec<FieldLocations>, PlanError> {
         let family = &self.scene.graph.families[id];
         let codelet = &self.scene.graph.codelets[family.codelet];
-        let mut landings = vec![];
+        let mut locations = vec![];
         for (k, found) in fields.into_iter().enumerate() {
-            let found = match landing::all_in_place(found) {
+            let found = match in_place::all_in_place(found) {
                 Ok(all) => {
-                    landings.push(all);
+                    locations.push(all);
                     continue;
                 }
                 Err(found) => found,
@@ -117,36 +117,36 @@ impl<'a> Planner<'a> {
             };
             let site =
                 LandingField::of(self.scene, &self.forms, family, field, BufferUse::Field(f as u32, k as u32), fetched);
-            landings.push(self.field(&site, &found, tiles)?);
+            locations.push(self.field(&site, &found, tiles)?);
             self.before.close(&mut self.buffers)?;
             self.after.close(&mut self.buffers)?;
         }
-        Ok(landings)
+        Ok(locations)
     }
 
-    /// Returns the landings of one field.
-    fn field(&mut self, site: &LandingField, found: &InPlace, tiles: &[u32]) -> Result<FieldLandings, PlanError> {
+    /// Returns the locations of one field.
+    fn field(&mut self, site: &LandingField, found: &InPlace, tiles: &[u32]) -> Result<FieldLocations, PlanError> {
         if let (Some(form), true) = (&site.form, site.repeated) {
             return self.repeated(site, form, found, tiles);
         }
-        let mut all = landing::with_capacity(tiles.len());
+        let mut all = in_place::with_capacity(tiles.len());
         let (mut instance, mut hint) = (0, RunHint::default());
         while instance < tiles.len() && !self.scene.is_cancelled() {
             if let Some(byte) = found.at[instance] {
                 let strides = &found.strides[found.strides_of[instance] as usize];
-                all.push(Landing::InPlace(byte), strides);
+                all.push(FieldLocation::InPlace(byte), strides);
                 instance += 1;
                 continue;
             }
             let count = self.together(site, found, tiles, instance, &mut hint);
             let first = self.land(site, instance, count, tiles[instance])?;
-            landing::add_buffers(&mut all, first, count, site.bytes);
+            in_place::add_buffers(&mut all, first, count, site.bytes);
             instance += count;
         }
         Ok(all)
     }
 
-    /// Returns the landings of a field whose instances read the same elements on several tiles. The moves are found
+    /// Returns the locations of a field whose instances read the same elements on several tiles. The moves are found
     /// once for all of these.
     fn repeated(
         &mut self,
@@ -154,33 +154,33 @@ impl<'a> Planner<'a> {
         form: &ViewForm,
         found: &InPlace,
         tiles: &[u32],
-    ) -> Result<FieldLandings, PlanError> {
-        let mut all = landing::with_capacity(tiles.len());
+    ) -> Result<FieldLocations, PlanError> {
+        let mut all = in_place::with_capacity(tiles.len());
         let mut views: Vec<(i64, Vec<Loc>)> = vec![];
         let mut known: FxHashMap<i64, usize> = FxHashMap::default();
         for (instance, (&tile, &offset)) in tiles.iter().zip(&site.offsets).enumerate() {
             if let Some(byte) = found.at[instance] {
-                all.push(Landing::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
+                all.push(FieldLocation::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
                 continue;
             }
             let key = (tile, form.id, offset);
             let shared = self.repeats.may_repeat(&key);
-            let landing = match self.shared_parts.get(&key).filter(|_| shared) {
-                Some(&landing) => landing,
+            let location = match self.shared_parts.get(&key).filter(|_| shared) {
+                Some(&location) => location,
                 None => {
-                    let landing = self.room(site, tile, 0, 1)?;
+                    let location = self.room(site, tile, 0, 1)?;
                     let view = *known.entry(offset).or_insert(views.len());
                     if view == views.len() {
                         views.push((offset, vec![]));
                     }
-                    views[view].1.push(landing.1);
+                    views[view].1.push(location.1);
                     if shared {
-                        self.shared_parts.insert(key, landing.0);
+                        self.shared_parts.insert(key, location.0);
                     }
-                    landing.0
+                    location.0
                 }
             };
-            all.push(landing, &[]);
+            all.push(location, &[]);
         }
         let to = Loc { tile: 0, object: Object::Buffer(0), offset: 0 };
         let count = views.len();
@@ -225,9 +225,15 @@ impl<'a> Planner<'a> {
         1 + (first + 1..tiles.len().min(first + most)).take_while(follows).count()
     }
 
-    /// Gives one field of one vertex a landing in a buffer, and plans its filling and its way home. For several
-    /// vertices that are [`together`](Self::together), returns the landing of the first.
-    fn land(&mut self, site: &LandingField, instance: usize, count: usize, tile: u32) -> Result<Landing, PlanError> {
+    /// Gives one field of one vertex a location in a buffer, and plans its filling and its way home. For several
+    /// vertices that are [`together`](Self::together), returns the location of the first.
+    fn land(
+        &mut self,
+        site: &LandingField,
+        instance: usize,
+        count: usize,
+        tile: u32,
+    ) -> Result<FieldLocation, PlanError> {
         self.fits(site, tile)?;
         let Some(form) = &site.form else { return self.land_view(site, instance as u64, tile) };
         let offset = site.offsets[instance];
@@ -240,36 +246,36 @@ impl<'a> Planner<'a> {
         }
         let key = (tile, form.id, offset);
         let shared = !site.alone && self.repeats.may_repeat(&key);
-        if shared && let Some(&landing) = self.shared_parts.get(&key) {
-            return Ok(landing);
+        if shared && let Some(&location) = self.shared_parts.get(&key) {
+            return Ok(location);
         }
         self.moves.gather_bands(self.scene, &form.bands, offset, to)?;
-        let landing = self.fill(site, tile, 1)?;
+        let location = self.fill(site, tile, 1)?;
         if shared {
-            self.shared_parts.insert(key, landing);
+            self.shared_parts.insert(key, location);
         }
-        Ok(landing)
+        Ok(location)
     }
 
-    /// Returns the alignment of a field's landings.
+    /// Returns the alignment of a field's locations.
     fn align(&self, site: &LandingField) -> u32 {
         site.ty.bytes().max(self.scene.machine.memory.store_bytes).max(4)
     }
 
-    /// Gives a field of several parts or many runs a landing.
-    fn land_view(&mut self, site: &LandingField, instance: u64, tile: u32) -> Result<Landing, PlanError> {
+    /// Gives a field of several parts or many runs a location.
+    fn land_view(&mut self, site: &LandingField, instance: u64, tile: u32) -> Result<FieldLocation, PlanError> {
         let view = site.field.view(&site.family.domain, instance);
         if site.dir == Dir::In
-            && let Some(&landing) = self.shared.get(&(tile, view.clone()))
+            && let Some(&location) = self.shared.get(&(tile, view.clone()))
         {
-            return Ok(landing);
+            return Ok(location);
         }
         self.moves.gather(self.scene, &view, Loc { tile, object: Object::Buffer(0), offset: 0 })?;
-        let landing = self.fill(site, tile, 1)?;
+        let location = self.fill(site, tile, 1)?;
         if site.dir == Dir::In {
-            self.shared.insert((tile, view), landing);
+            self.shared.insert((tile, view), location);
         }
-        Ok(landing)
+        Ok(location)
     }
 
     /// Checks that one landing of a field fits a tile, so that it may be visited byte by byte.
@@ -281,16 +287,22 @@ impl<'a> Planner<'a> {
     }
 
     /// Reserves a region of a buffer for some vertices, at a position within a word.
-    fn room(&mut self, site: &LandingField, tile: u32, phase: u32, count: usize) -> Result<(Landing, Loc), PlanError> {
+    fn room(
+        &mut self,
+        site: &LandingField,
+        tile: u32,
+        phase: u32,
+        count: usize,
+    ) -> Result<(FieldLocation, Loc), PlanError> {
         self.fits(site, tile)?;
         let (buffer, offset) = self.buffers.room(tile, site.of, site.bytes * count as u64, phase, self.align(site))?;
-        Ok((Landing::Buffer { buffer, offset }, Loc { tile, object: Object::Buffer(buffer), offset }))
+        Ok((FieldLocation::Buffer { buffer, offset }, Loc { tile, object: Object::Buffer(buffer), offset }))
     }
 
     /// Reserves a region of a buffer for the gathered moves of some vertices, and plans them.
-    fn fill(&mut self, site: &LandingField, tile: u32, count: usize) -> Result<Landing, PlanError> {
+    fn fill(&mut self, site: &LandingField, tile: u32, count: usize) -> Result<FieldLocation, PlanError> {
         let bytes = site.bytes * count as u64;
-        let (landing, start) = self.room(site, tile, phase(&self.moves.list, tile), count)?;
+        let (location, start) = self.room(site, tile, phase(&self.moves.list, tile), count)?;
         let region = start.offset..start.offset + bytes as u32;
         for (slot, m) in self.moves.list.iter().enumerate() {
             let to = Loc { offset: start.offset + m.to.offset, ..start };
@@ -305,11 +317,11 @@ impl<'a> Planner<'a> {
                 self.after.add(slot, home, Pad::Neither, &mut self.buffers)?;
             }
         }
-        Ok(landing)
+        Ok(location)
     }
 }
 
-/// Returns the position within a word at which a landing begins, so that the longest piece from another tile keeps its
+/// Returns the position within a word at which a location begins, so that the longest piece from another tile keeps its
 /// own.
 fn phase(moves: &[Move], tile: u32) -> u32 {
     let away = moves.iter().filter(|m| m.from.tile != tile && m.count == 1);

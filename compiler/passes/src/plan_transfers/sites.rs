@@ -4,7 +4,7 @@
 
 use super::bands::{Band, bands};
 use super::buffers::BufferUse;
-use super::landing::InPlace;
+use super::in_place::InPlace;
 use super::repeats::Repeats;
 use super::scene::Scene;
 use girder_ir::codelet::Dir;

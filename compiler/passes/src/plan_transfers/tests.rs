@@ -170,9 +170,9 @@ fn a_broadcast_is_one_transfer_and_one_landing_per_tile() {
     assert_eq!((steps.before.receivers(&steps.before.transfers[0]).len(), steps.before.transfers[0].words), (3, 784));
     assert_eq!((steps.buffers.len(), steps.before.after.len()), (3, 0));
     assert_eq!(steps.after, Phase::default());
-    let landings = planned.plan.landings.values().next().unwrap();
-    assert_eq!(landings[0].strides, [vec![4]]);
-    assert_eq!(landings[1].at[3], landings[1].at[4]);
+    let locations = planned.plan.locations.values().next().unwrap();
+    assert_eq!(locations[0].strides, [vec![4]]);
+    assert_eq!(locations[1].at[3], locations[1].at[4]);
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn narrow_stores_of_one_tile_that_meet_in_a_word_are_kept_apart() {
     let views = (0..4).map(|i| y.slice(0, 3 * i, 3, 1)).collect();
     b.set(codelet, &[views], &[0, 0, 0, 0]);
     let planned = b.plan();
-    let landings = planned.plan.landings.values().next().unwrap();
-    let in_place: Vec<bool> = landings[0].at.iter().map(|l| matches!(l, Landing::InPlace(_))).collect();
+    let locations = planned.plan.locations.values().next().unwrap();
+    let in_place: Vec<bool> = locations[0].at.iter().map(|l| matches!(l, FieldLocation::InPlace(_))).collect();
     assert_eq!(in_place, [true, false, false, false]);
 }
 
@@ -239,9 +239,9 @@ fn a_block_of_a_matrix_on_its_tile_is_in_place() {
     let block = |i: u64, j: u64| a.slice(0, 4 * i, 4, 1).slice(1, 4 * j, 4, 1);
     b.set(codelet, &[vec![block(0, 0), block(0, 1), block(1, 0), block(1, 1)]], &[0, 1, 2, 3]);
     let planned = b.plan();
-    let landings = planned.plan.landings.values().next().unwrap();
-    assert_eq!(landings[0].at, [Landing::InPlace(0); 4]);
-    assert_eq!(landings[0].strides, [vec![16, 4]]);
+    let locations = planned.plan.locations.values().next().unwrap();
+    assert_eq!(locations[0].at, [FieldLocation::InPlace(0); 4]);
+    assert_eq!(locations[0].strides, [vec![16, 4]]);
 }
 
 #[test]

@@ -13,9 +13,10 @@
 //! Invariant: each receiver gets the words that were sent to it, at their destinations. The order of the result depends
 //! on the sends alone.
 
-use super::moves::{FEW_BYTES, MANY_PIECES, form};
+use super::moves::form;
 use super::order::{order, ranks};
 use super::shared;
+use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
 use girder_source::{par_for_each, par_map_slice};

@@ -1,7 +1,7 @@
 //! The check of a plan, whoever made it, by replaying it on symbols.
 //!
 //! Every byte of every element is a unique token. Blocks hold the tokens of their elements. The phase before is
-//! replayed. Each field must then show its tokens at its landing, and written fields take fresh tokens. After the
+//! replayed. Each field must then show its tokens at its location, and written fields take fresh tokens. After the
 //! replay of the phase after, every element must be at home with its expected token. Tokens are kept and compared as
 //! segments (`block`), so that the replay takes time by rows and strides, not by elements.
 //!
@@ -158,7 +158,7 @@ fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetI
     memory.check_homes(&mut expected)
 }
 
-/// Returns the first element of a field that its landing does not show.
+/// Returns the first element of a field that its location does not show.
 fn hidden(memory: &mut Memory, site: &FieldSite) -> Result<Option<u64>, String> {
     for e in site.elements() {
         if let Some(element) = memory.hidden(site.tile, site.object, &e)? {

@@ -187,7 +187,7 @@ impl Emit<'_> {
             .iter()
             .chain(&program.trip)
             .filter(|r| program.classes[r.0 as usize] == Class::Vector)
-            .map(|&r| (self.r.is_made_again(r), uses(r), r))
+            .map(|&r| (self.r.is_rematerialized(r), uses(r), r))
             .filter(|h| h.1 > 0)
             .collect();
         held.sort_by_key(|&(again, uses, reg)| (again, std::cmp::Reverse(uses), reg));
@@ -204,7 +204,7 @@ impl Emit<'_> {
         self.r.begin(&items, after);
         for (at, &reg) in invariants.iter().enumerate() {
             self.r.go_to(at);
-            if self.r.is_made_again(reg) {
+            if self.r.is_rematerialized(reg) {
                 if let Some(n) = self.r.held(reg) {
                     self.r.fetch(reg, n);
                 }

@@ -98,7 +98,7 @@ impl Op {
     }
 
     /// Returns whether its result needs no spill slot, because it can be recomputed from the code or the record.
-    pub fn is_made_again(self) -> bool {
+    pub fn is_rematerialized(self) -> bool {
         let in_code = matches!(
             self,
             Op::Constant { .. }

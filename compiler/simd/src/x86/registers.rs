@@ -178,7 +178,7 @@ impl<'p> Registers<'p> {
         }
         match self.program.made[reg.0 as usize].as_ref().map(|inst| inst.op)? {
             Op::Uniform { .. } | Op::Active { .. } => None,
-            op if op.is_made_again() => Some(Rm::Constant(self.pool[&op])),
+            op if op.is_rematerialized() => Some(Rm::Constant(self.pool[&op])),
             _ if self.dies(reg) => {
                 let offset = *self.slots.get(&reg)?;
                 Some(Rm::Memory { base: RSP, index: None, offset })
@@ -254,7 +254,7 @@ impl<'p> Registers<'p> {
     /// Stores a value to its spill slot, unless it is there or can be rematerialized; a `fixed` value stays there
     /// beyond the current straight-line code.
     pub fn save(&mut self, reg: Reg, n: u8, fixed: bool) {
-        if self.is_made_again(reg) || self.saved.contains_key(&reg) {
+        if self.is_rematerialized(reg) || self.saved.contains_key(&reg) {
             return;
         }
         let (frame, bytes) = (&mut self.frame, self.program.level.bytes() as i32);
@@ -271,9 +271,9 @@ impl<'p> Registers<'p> {
     }
 
     /// Returns whether a value can be rematerialized and needs no spill slot.
-    pub fn is_made_again(&self, reg: Reg) -> bool {
+    pub fn is_rematerialized(&self, reg: Reg) -> bool {
         let inst = self.program.made[reg.0 as usize].as_ref();
-        inst.is_some_and(|i| i.op.is_made_again())
+        inst.is_some_and(|i| i.op.is_rematerialized())
     }
 
     /// Loads or rematerializes a value into a register.

@@ -50,7 +50,7 @@ impl Emit<'_> {
     pub(super) fn make(&mut self, reg: Reg, group: Group) {
         let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
         match (inst.op, self.program.level) {
-            (op, _) if op.is_made_again() => {}
+            (op, _) if op.is_rematerialized() => {}
             (Op::Broadcast { from }, _) => {
                 let n = self.r.result(reg);
                 let element = self.address(from, group, None);

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a row of the wrong form is an error at its span; all rows of all items are read.
 
-use super::rows::{Dim, Indices, Landed, Numbers, Receivers, Row, RowFamily, Table, Tables, When, WrongRow, from_rows};
+use super::rows::{
+    Dim, Indices, LocationRun, Numbers, Receivers, Row, RowFamily, Table, Tables, When, WrongRow, from_rows,
+};
 use super::{WIDE, phase_name};
 use crate::values::{Columns, HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::graph::Graph;
@@ -33,8 +35,8 @@ pub fn read(
         };
         plan.sets[id] = read.plan;
         schedule.sets[id] = read.schedule.unwrap_or_default();
-        for (&f, landings) in set.families.iter().zip(read.landings) {
-            plan.landings[f] = landings;
+        for (&f, locations) in set.families.iter().zip(read.locations) {
+            plan.locations[f] = locations;
         }
     }
     for (id, copy) in &graph.copies {
@@ -291,7 +293,7 @@ impl<'a> Reader<'a> {
                 self.slice(self.when(phase)?, slice, values)
             }
             ("buffer", &[which]) => self.buffers(which, values),
-            ("field", &[family, field, which]) => self.landings(family, field, which, values, families),
+            ("field", &[family, field, which]) => self.locations(family, field, which, values, families),
             ("gather_before", []) => self.copied(When::Before, true, values, target()?),
             ("spread_before", []) => self.copied(When::Before, false, values, target()?),
             ("gather_after", []) => self.copied(When::After, true, values, target()?),
@@ -361,7 +363,7 @@ impl<'a> Reader<'a> {
         o.finish().map(|()| Row::Buffers { first, count, tile, next, bytes })
     }
 
-    fn landings(
+    fn locations(
         &self,
         family: ExprId,
         field: ExprId,
@@ -382,13 +384,13 @@ impl<'a> Reader<'a> {
         let byte = v.int(o.need("byte")?)?;
         let step = o.number(v, "step")?;
         let at = match o.take("buffer") {
-            Some(b) => Landed::Buffer { buffer: v.int(b)?, next: o.number(v, "next")?, byte, step },
+            Some(b) => LocationRun::Buffer { buffer: v.int(b)?, next: o.number(v, "next")?, byte, step },
             None => {
                 let strides = o.take("strides").map_or(Ok(vec![]), |s| v.ints(s))?;
-                Landed::InPlace { byte, step, strides }
+                LocationRun::InPlace { byte, step, strides }
             }
         };
-        o.finish().map(|()| Row::Landings { family, field, first, count, at })
+        o.finish().map(|()| Row::Locations { family, field, first, count, at })
     }
 
     fn copied(&self, phase: When, gather: bool, values: &'a [Arg], to: ExprId) -> std::result::Result<Row, Wrong> {

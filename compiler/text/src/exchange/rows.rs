@@ -53,6 +53,6 @@ pub use families::{Dim, Indices, MAX_RANK, RowFamily, Table};
 pub use fold::fold;
 pub use from_tables::to_rows;
 pub use numbers::Numbers;
-pub use row::{Landed, Receivers, Row, When};
+pub use row::{LocationRun, Receivers, Row, When};
 pub use runs::RowRuns;
 pub use to_tables::{Tables, WrongRow, from_rows};

@@ -3,12 +3,12 @@
 //! Invariant: optional values with their defaults are left out, so that equal tables have equal text. The numbers of a
 //! row are written in the order of [`Row::numbers`].
 
-use super::rows::{Indices, Landed, Receivers, Row, RowFamily, RowRuns, fold, to_rows};
+use super::rows::{Indices, LocationRun, Receivers, Row, RowFamily, RowRuns, fold, to_rows};
 use super::{COLUMNS, INDICES, WIDE, copy_name, phase_name};
 use crate::graph::Printer;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
-use girder_ir::plan::{FieldLandings, Loc, Object, Plan};
+use girder_ir::plan::{FieldLocations, Loc, Object, Plan};
 use girder_ir::schedule::Schedule;
 use girder_source::Span;
 use girder_syntax::ast::{Arg, BinaryOp, Binder, ExprId, Index, ItemKind, Pattern, TableRow};
@@ -17,8 +17,8 @@ use girder_syntax::make::{Make, arg, ident, named, path, table};
 /// Adds the items of all compute sets, then of all copies.
 pub fn print(p: &mut Printer<'_>, graph: &Graph, plan: &Plan, schedule: Option<&Schedule>) {
     for (id, set) in &graph.sets {
-        let landings: Vec<&[FieldLandings]> = set.families.iter().map(|&f| &plan.landings[f][..]).collect();
-        let rows = to_rows(&plan.sets[id], &landings, schedule.map(|s| &s.sets[id]));
+        let locations: Vec<&[FieldLocations]> = set.families.iter().map(|&f| &plan.locations[f][..]).collect();
+        let rows = to_rows(&plan.sets[id], &locations, schedule.map(|s| &s.sets[id]));
         item(&mut p.make, graph, &set.name, &set.families, rows);
         p.flush();
     }
@@ -116,9 +116,9 @@ impl<'a> Writer<'a> {
                 values.push(named("bytes", self.int()));
                 (key, values, None)
             }
-            Row::Landings { family, field, at, .. } => {
-                let key = self.landing_key(*family, *field);
-                (key, self.landed(at), None)
+            Row::Locations { family, field, at, .. } => {
+                let key = self.field_key(*family, *field);
+                (key, self.location(at), None)
             }
             Row::Copy { phase, gather, copy } => {
                 let key = self.make.name(copy_name(*phase, *gather));
@@ -272,17 +272,17 @@ impl<'a> Writer<'a> {
         (key, values, Some(self.make.list(to)))
     }
 
-    fn landing_key(&mut self, family: u32, field: u32) -> ExprId {
+    fn field_key(&mut self, family: u32, field: u32) -> ExprId {
         let f = &self.graph.families[self.families[family as usize]];
         let name = &self.graph.codelets[f.codelet].fields[f.fields[field as usize].field].name;
         let args = [self.make.uint(family as u64), self.make.name(name), self.some()];
         self.make.call_name("field", args.map(arg).into())
     }
 
-    fn landed(&mut self, at: &Landed) -> Vec<Arg> {
+    fn location(&mut self, at: &LocationRun) -> Vec<Arg> {
         let mut values = vec![];
         match at {
-            Landed::InPlace { strides, .. } => {
+            LocationRun::InPlace { strides, .. } => {
                 values.push(named("byte", self.int()));
                 self.unless_zero(&mut values, "step");
                 if !strides.is_empty() {
@@ -290,7 +290,7 @@ impl<'a> Writer<'a> {
                     values.push(named("strides", self.make.list(strides)));
                 }
             }
-            Landed::Buffer { .. } => {
+            LocationRun::Buffer { .. } => {
                 values.push(named("buffer", self.int()));
                 self.unless_zero(&mut values, "next");
                 values.push(named("byte", self.int()));

@@ -196,7 +196,7 @@ fn v2a_fixes_the_launch_and_v2c_follows() {
 fn v1a_takes_one_bundle_a_vector_if_its_fields_are_apart() {
     let triad = cost(TRIAD);
     let shapes: &[&[u64]] = &[&[45_000], &[45_000], &[45_000], &[]];
-    let apart = MemFacts::granting(triad.1.wants());
+    let apart = MemFacts::granting(triad.1.requests());
     let cycles = tile(&triad, shapes, &apart);
     assert!(cycles.abs_diff(22_711) * 100 <= 22_711, "{cycles}");
     assert_eq!(cycles, 22_797, "as docs/cycles.md has it");
@@ -210,7 +210,7 @@ fn intervals_are_those_of_the_published_loop() {
     let of = |n: u64, facts: &MemFacts| bundles(&add, &[&[n], &[n], &[]], facts);
     let per_vector = |facts: &MemFacts| of(1200, facts) - of(1200 - 12, facts);
     assert_eq!(per_vector(&none()), 3);
-    assert_eq!(per_vector(&MemFacts::granting(add.1.wants())), 2);
+    assert_eq!(per_vector(&MemFacts::granting(add.1.requests())), 2);
 }
 
 /// Bundles per vector of PopLibs' own loops (F1, F3, F5, F6 of the reference), to which no constant was fitted.

@@ -81,7 +81,7 @@ fn task(step: &Step) -> Task {
         family_size: rows as u64,
         order: 0,
         instances: None,
-        landing: None,
+        scratch: None,
         // The number is large enough for several threads.
         elements: 1000,
     };

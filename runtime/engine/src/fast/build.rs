@@ -10,7 +10,7 @@ use crate::kernel::{Launch, Offsets};
 use crate::linked::LinkedProducts;
 use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::products::Products;
-use crate::task::{Group, Landing, RowMoves, Task};
+use crate::task::{Group, RowMoves, ScratchMoves, Task};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::Addressing;
 use girder_host::strides::{all_instances, const_table, line};
@@ -54,7 +54,7 @@ impl Build<'_> {
             let offsets = Offsets::Affine { start: rows.start.clone(), step: rows.step.clone() };
             let launch = Launch::new(kernel, rows.count, offsets, fused.consts.clone(), 0, self.bytes)?;
             let (family, family_size, elements) = (fused.family, rows.count, rows.elements);
-            Ok(Group { launch, family, family_size, order: 0, instances: None, landing: None, elements })
+            Ok(Group { launch, family, family_size, order: 0, instances: None, scratch: None, elements })
         };
         Ok(Task::vertices(fused.rows.iter().map(group).collect::<Result<_, EngineError>>()?, threads))
     }
@@ -77,12 +77,12 @@ impl Build<'_> {
         let offsets = self.row_offsets(family, plan);
         let numbers = self.counting.map_or(0, |c| c.counters(&self.hosted, family.codelet));
         let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?.counting(numbers);
-        let landing = match plan.row_bytes {
+        let scratch = match plan.row_bytes {
             0 => None,
-            _ => Some(self.landing(family, plan)?),
+            _ => Some(self.scratch_moves(family, plan)?),
         };
         let elements = family.fields.iter().map(|f| f.len()).sum();
-        Ok(Group { launch, family: id, family_size: rows, order, instances: None, landing, elements })
+        Ok(Group { launch, family: id, family_size: rows, order, instances: None, scratch, elements })
     }
 
     fn row_offsets(&self, family: &Family, plan: &FamilyPlan) -> Offsets {
@@ -137,7 +137,7 @@ impl Build<'_> {
     }
 
     /// Returns the moves between the scattered fields of a family and scratch memory.
-    fn landing(&self, family: &Family, plan: &FamilyPlan) -> Result<Landing, EngineError> {
+    fn scratch_moves(&self, family: &Family, plan: &FamilyPlan) -> Result<ScratchMoves, EngineError> {
         let (mut fetch, mut send) = (Vec::new(), Vec::new());
         for row in 0..family.domain.count() {
             let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -151,7 +151,7 @@ impl Build<'_> {
             fetch.push(coalesce(before));
             send.push(coalesce(after));
         }
-        Ok(Landing { fetch: RowMoves::new(fetch, self.bytes)?, send: RowMoves::new(send, self.bytes)? })
+        Ok(ScratchMoves { fetch: RowMoves::new(fetch, self.bytes)?, send: RowMoves::new(send, self.bytes)? })
     }
 
     fn field_moves(&self, field: &Field, family: &Family, row: u64, scratch: i64) -> (Vec<Move>, Vec<Move>) {

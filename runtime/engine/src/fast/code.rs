@@ -20,9 +20,9 @@ pub(crate) struct FastCode {
 impl FastCode {
     /// Plans the execution of a graph and compiles its kernels.
     pub(crate) fn compile(hosted: HostedGraph<'_>, counting: Option<&CountedBlocks>) -> Result<FastCode, EngineError> {
-        let host = detect()?;
-        let plan = plan(hosted, counting, host.target())?;
-        let kernels = compile_kernels(&host, hosted.graph, &plan.kernels)?;
+        let target = detect()?;
+        let plan = plan(hosted, counting, target.kernel_target())?;
+        let kernels = compile_kernels(&target, hosted.graph, &plan.kernels)?;
         Ok(FastCode { plan, kernels })
     }
 
@@ -39,9 +39,9 @@ impl FastCode {
 
     /// Returns the kernels as text.
     pub(crate) fn text(hosted: HostedGraph<'_>, form: CodeForm) -> Result<String, EngineError> {
-        let host = detect()?;
-        let plan = plan(hosted, None, host.target())?;
-        kernel_text(&host, hosted.graph, &plan.kernels, form)
+        let target = detect()?;
+        let plan = plan(hosted, None, target.kernel_target())?;
+        kernel_text(&target, hosted.graph, &plan.kernels, form)
     }
 }
 

@@ -7,7 +7,7 @@ pub mod codelets;
 pub mod stages;
 
 use cranelift_entity::EntityRef;
-use girder_engine::{Host, StreamError};
+use girder_engine::{RunHost, StreamError};
 use girder_ir::family::{Const, CopyFamily, CopySource, Domain, Family, Field, FieldPart, Offset, TileMap, fit_affine};
 use girder_ir::graph::{ComputeSet, CopySet, Graph, Init, Stream, Var, VarClass};
 use girder_ir::ids::*;
@@ -193,7 +193,7 @@ pub struct Recorder {
     pub progress: Vec<(u64, u64)>,
 }
 
-impl Host for Recorder {
+impl RunHost for Recorder {
     fn read(&mut self, _: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
         let packet = self.packets.get(self.next).ok_or(StreamError::Ended)?;
         into.copy_from_slice(packet);

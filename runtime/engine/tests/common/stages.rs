@@ -41,7 +41,7 @@ fn plan(graph: &Graph, homes: &SecondaryMap<VarId, Homes>) -> (Plan, Schedule) {
         let mut step = StepPlan::default();
         for &family in &set.families {
             let f = &graph.families[family];
-            plan.landings[family] = f.fields.iter().map(|field| land(graph, homes, f, field, &mut step)).collect();
+            plan.locations[family] = f.fields.iter().map(|field| land(graph, homes, f, field, &mut step)).collect();
         }
         schedule.sets[id] = start(&step);
         plan.sets[id] = step;
@@ -70,10 +70,10 @@ fn land(
     family: &Family,
     field: &Field,
     step: &mut StepPlan,
-) -> FieldLandings {
+) -> FieldLocations {
     let decl = &graph.codelets[family.codelet].fields[field.field];
     let size = decl.ty.bytes();
-    let mut landings = FieldLandings::default();
+    let mut locations = FieldLocations::default();
     for i in 0..family.domain.count() {
         let tile = family.tile.as_ref().unwrap().at(&family.domain, i);
         let bytes = ((field.len() as u32 * size).next_multiple_of(4)).max(4);
@@ -86,10 +86,10 @@ fn land(
                 step.after.element(landed, home(homes, var, element), size);
             }
         }
-        landings.at.push(Landing::Buffer { buffer, offset: 0 });
-        landings.strides_of.push(0);
+        locations.at.push(FieldLocation::Buffer { buffer, offset: 0 });
+        locations.strides_of.push(0);
     }
-    landings
+    locations
 }
 
 fn home(homes: &SecondaryMap<VarId, Homes>, var: VarId, element: u64) -> Loc {

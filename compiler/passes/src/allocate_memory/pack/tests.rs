@@ -47,9 +47,9 @@ fn typical() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
 }
 
 /// The items of a tile: each with a zone, a rank, and perhaps a partner with which it must not share a memory element.
-type Wishful = Vec<((u64, u32, u32), u8, Option<u32>)>;
+type Requesting = Vec<((u64, u32, u32), u8, Option<u32>)>;
 
-fn wishful() -> impl Strategy<Value = Wishful> {
+fn requesting() -> impl Strategy<Value = Requesting> {
     let item = (1u64..30_000, 0u32..12, 1u32..12);
     prop::collection::vec((item, 0u8..6, prop::option::weighted(0.3, 0u32..24)), 0..24)
 }
@@ -64,14 +64,14 @@ proptest! {
     }
 
     #[test]
-    fn zones_and_elements_are_kept(wishful in wishful()) {
+    fn zones_and_elements_are_kept(requesting in requesting()) {
         let space = Space::of_tile(&girder_machine::builtin("gc200").unwrap(), 8);
         let zones = [Zone::Executable, Zone::Interleaved, Zone::Any, Zone::Any, Zone::Any, Zone::Any];
         let mut items: Vec<Item> = vec![];
-        for (item, rank, _) in &wishful {
+        for (item, rank, _) in &requesting {
             items.push(Item { zone: zones[*rank as usize], rank: *rank, ..plain(&[*item])[0].clone() });
         }
-        for (i, (_, _, other)) in wishful.iter().enumerate() {
+        for (i, (_, _, other)) in requesting.iter().enumerate() {
             if let Some(j) = other.filter(|&j| (j as usize) < items.len() && j as usize != i) {
                 items[i].apart.push(j);
                 items[j as usize].apart.push(i as u32);

@@ -87,7 +87,7 @@ struct Access {
     vertex: (usize, u64),
     dir: Dir,
     element: (VarId, u64),
-    /// Its first byte where the landing says that it is.
+    /// Its first byte where the location says that it is.
     at: Loc,
     bytes: u32,
     /// Whether it must be there before the vertex runs.
@@ -107,23 +107,23 @@ fn accesses(race_free: &RaceFree, plan: &Plan, id: ComputeSetId) -> Result<Vec<A
             let field = &codelet.fields[family.fields[k].field];
             let (dir, bytes) = (field.dir, field.ty.bytes());
             let view = family.fields[k].view(&family.domain, instance);
-            let landings = &plan.landings[f][k];
-            let landing = landings.at[instance as usize];
-            let in_place = matches!(landing, Landing::InPlace(_));
-            let strides = landings.strides.get(landings.strides_of[instance as usize] as usize);
+            let locations = &plan.locations[f][k];
+            let location = locations.at[instance as usize];
+            let in_place = matches!(location, FieldLocation::InPlace(_));
+            let strides = locations.strides.get(locations.strides_of[instance as usize] as usize);
             if in_place && strides.is_none() {
                 return Err("there are no such strides".into());
             }
             for at in 0..view.len() {
                 let element = view.element(at);
-                let (object, offset) = match landing {
-                    Landing::Buffer { buffer, offset } => {
+                let (object, offset) = match location {
+                    FieldLocation::Buffer { buffer, offset } => {
                         if plan.sets[id].buffers.get(buffer as usize).is_none_or(|b| b.tile != tile) {
                             return Err("a field lands in a buffer that its tile does not have".into());
                         }
                         (Object::Buffer(buffer), offset as i64 + (at * bytes as u64) as i64)
                     }
-                    Landing::InPlace(byte) => (Object::Var(element.0), byte as i64 + strided(&view, at, strides)),
+                    FieldLocation::InPlace(byte) => (Object::Var(element.0), byte as i64 + strided(&view, at, strides)),
                 };
                 let Ok(offset) = u32::try_from(offset) else { return Err("an element is nowhere".into()) };
                 let needed = dir != Dir::Out || !writes || in_place;

@@ -51,20 +51,20 @@ fn of_phase(phase: &mut Phase) -> Vec<Number<'_>> {
 
 /// The numbers of a plan.
 fn numbers(plan: &mut Plan) -> Vec<Number<'_>> {
-    let Plan { sets, copies, landings } = plan;
+    let Plan { sets, copies, locations } = plan;
     let mut all = vec![];
     for steps in sets.values_mut().chain(copies.values_mut()) {
         all.extend(steps.buffers.iter_mut().flat_map(|b| [&mut b.tile, &mut b.bytes]).map(Number::Unsigned));
         all.extend(of_phase(&mut steps.before));
         all.extend(of_phase(&mut steps.after));
     }
-    for fields in landings.values_mut().flatten() {
+    for fields in locations.values_mut().flatten() {
         all.extend(fields.strides.iter_mut().flatten().map(Number::Signed));
         all.extend(fields.strides_of.iter_mut().map(Number::Unsigned));
-        for landing in &mut fields.at {
-            match landing {
-                Landing::InPlace(byte) => all.push(Number::Unsigned(byte)),
-                Landing::Buffer { buffer, offset } => all.extend([buffer, offset].map(Number::Unsigned)),
+        for location in &mut fields.at {
+            match location {
+                FieldLocation::InPlace(byte) => all.push(Number::Unsigned(byte)),
+                FieldLocation::Buffer { buffer, offset } => all.extend([buffer, offset].map(Number::Unsigned)),
             }
         }
     }

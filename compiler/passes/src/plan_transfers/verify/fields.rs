@@ -1,21 +1,21 @@
-//! The fields of a compute set's vertices, and where their landings say that their elements are.
+//! The fields of a compute set's vertices, and where their locations say that their elements are.
 //!
 //! # Note: Shared runs
 //! If the field of a family is one part, the elements of its vertices form the same runs, moved by one distance, and so
-//! do their bytes under landings of equal strides. The runs are then made once and shared.
+//! do their bytes under locations of equal strides. The runs are then made once and shared.
 
 use super::memory::Elements;
 use girder_codelet::{Cover, Sizes, bind_sizes, facts_on};
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ComputeSetId, VarId};
-use girder_ir::plan::{FieldLandings, Landing, Object, Plan, StepPlan};
+use girder_ir::plan::{FieldLocation, FieldLocations, Object, Plan, StepPlan};
 use girder_ir::stage::RaceFree;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{View, copy_runs};
 use std::rc::Rc;
 
-/// One field of one vertex with its landing.
+/// One field of one vertex with its location.
 pub(super) struct FieldSite<'a> {
     codelet: &'a Codelet,
     family: &'a Family,
@@ -51,32 +51,32 @@ pub(super) fn sites<'a>(
     for (position, &f) in race_free.sets[id].families.iter().enumerate() {
         let family = &race_free.families[f];
         let codelet = &race_free.codelets[family.codelet];
-        let landings = &plan.landings[f];
-        if landings.len() != family.fields.len() {
-            return Err(format!("family {position} has landings for {} fields", landings.len()));
+        let locations = &plan.locations[f];
+        if locations.len() != family.fields.len() {
+            return Err(format!("family {position} has landings for {} fields", locations.len()));
         }
         let Some(tiles) = &race_free.placement.families[f] else { return Err("a family has no tiles".into()) };
         let full = full(codelet, family, race_free.workers);
-        for (index, (field, landings)) in family.fields.iter().zip(landings).enumerate() {
+        for (index, (field, locations)) in family.fields.iter().zip(locations).enumerate() {
             let decl = &codelet.fields[field.field];
             let fetched = decl.dir != Dir::Out || !full.contains(&index);
             let (bytes, dir) = (decl.ty.bytes(), decl.dir);
             // Runs that vertices share: in buffers, and in place by strides.
-            let (mut packed, mut in_place) = (None, vec![None; landings.strides.len()]);
+            let (mut packed, mut in_place) = (None, vec![None; locations.strides.len()]);
             for instance in 0..family.domain.count() {
-                let (landing, strides) = landing(landings, instance)?;
+                let (location, strides) = location(locations, instance)?;
                 if field.is_empty() {
                     continue;
                 }
                 let tile = tiles.at(&family.domain, instance);
                 let nowhere =
                     || format!("{} has no place on its tile", name(codelet, family, index, instance, position));
-                let base = base(landing, field, steps, tile).ok_or_else(nowhere)?;
+                let base = base(location, field, steps, tile).ok_or_else(nowhere)?;
                 let shared = match strides {
                     None => &mut packed,
                     Some(k) => &mut in_place[k],
                 };
-                let strides = strides.map(|k| landings.strides[k].as_slice());
+                let strides = strides.map(|k| locations.strides[k].as_slice());
                 let first = field.parts[0].offset.at(&family.domain, instance);
                 let (like, runs) = match shared.take().filter(|_| field.parts.len() == 1) {
                     Some(known) => known,
@@ -111,21 +111,21 @@ pub(super) fn sites<'a>(
     Ok(result)
 }
 
-/// Returns the object of a landing on a tile, and its first byte there.
-fn base(landing: Landing, field: &Field, steps: &StepPlan, tile: u32) -> Option<(Object, i64)> {
-    match landing {
-        Landing::Buffer { buffer, offset } => {
+/// Returns the object of a location on a tile, and its first byte there.
+fn base(location: FieldLocation, field: &Field, steps: &StepPlan, tile: u32) -> Option<(Object, i64)> {
+    match location {
+        FieldLocation::Buffer { buffer, offset } => {
             steps.buffers.get(buffer as usize).filter(|b| b.tile == tile)?;
             Some((Object::Buffer(buffer), offset as i64))
         }
-        Landing::InPlace(byte) => {
+        FieldLocation::InPlace(byte) => {
             let [part] = field.parts.as_slice() else { return None };
             Some((Object::Var(part.var), byte as i64))
         }
     }
 }
 
-/// Returns the elements of a view with their bytes, from the first byte of its landing. Elements are `bytes` wide and
+/// Returns the elements of a view with their bytes, from the first byte of its location. Elements are `bytes` wide and
 /// packed if no strides are given.
 fn runs(view: &View, strides: Option<&[i32]>, bytes: u32) -> Option<Runs> {
     // A view of bytes: its element at a row-major position is the first byte of the field's element.
@@ -150,16 +150,16 @@ fn runs(view: &View, strides: Option<&[i32]>, bytes: u32) -> Option<Runs> {
     Some(Runs { elements, hull })
 }
 
-/// Returns the landing of a vertex, and the index of its strides if it is in place.
-fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, Option<usize>), String> {
+/// Returns the location of a vertex, and the index of its strides if it is in place.
+fn location(locations: &FieldLocations, instance: u64) -> Result<(FieldLocation, Option<usize>), String> {
     let missing = || format!("vertex {instance} has a field without a landing");
-    let landing = *landings.at.get(instance as usize).ok_or_else(missing)?;
-    if let Landing::Buffer { .. } = landing {
-        return Ok((landing, None));
+    let location = *locations.at.get(instance as usize).ok_or_else(missing)?;
+    if let FieldLocation::Buffer { .. } = location {
+        return Ok((location, None));
     }
-    let index = *landings.strides_of.get(instance as usize).ok_or_else(missing)? as usize;
-    let known = Some(index).filter(|&k| k < landings.strides.len());
-    Ok((landing, Some(known.ok_or_else(missing)?)))
+    let index = *locations.strides_of.get(instance as usize).ok_or_else(missing)? as usize;
+    let known = Some(index).filter(|&k| k < locations.strides.len());
+    Ok((location, Some(known.ok_or_else(missing)?)))
 }
 
 /// Returns the positions of the fields that are certainly written in full.

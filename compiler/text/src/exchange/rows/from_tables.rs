@@ -1,17 +1,17 @@
 //! Converts tables to rows.
 
-use super::row::{Landed, Receivers, Row, When};
+use super::row::{LocationRun, Receivers, Row, When};
 use super::runs::RowRuns;
-use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
+use girder_ir::plan::{Buffer, FieldLocation, FieldLocations, Loc, Object, Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 use smallvec::SmallVec;
 
 /// In a phase of fewer transfers than this, the row of each transfer that moves whole states its cycle.
 const FEW_TRANSFERS: usize = 64;
 
-/// Converts the tables of one step to rows: cycles, buffers, landings by family and field, then transfers and copies in
-/// the order in which they move. `landings` is by family and field, and empty for a copy.
-pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> RowRuns {
+/// Converts the tables of one step to rows: cycles, buffers, locations by family and field, then transfers and copies
+/// in the order in which they move. `locations` is by family and field, and empty for a copy.
+pub fn to_rows(plan: &StepPlan, locations: &[&[FieldLocations]], schedule: Option<&StepSchedule>) -> RowRuns {
     let mut rows = RowRuns::default();
     if let Some(s) = schedule {
         cycle_rows(&s.before, When::Before, &mut rows);
@@ -19,9 +19,9 @@ pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<
     }
     rows.extend(plan.carries.map(|copy| Row::Carries { copy }));
     buffer_rows(&plan.buffers, &mut rows);
-    for (family, fields) in landings.iter().enumerate() {
+    for (family, fields) in locations.iter().enumerate() {
         for (field, all) in fields.iter().enumerate() {
-            landing_rows(family as u32, field as u32, all, &mut rows);
+            location_rows(family as u32, field as u32, all, &mut rows);
         }
     }
     phase_rows(&plan.before, When::Before, schedule.map(|s| &*s.before), &mut rows);
@@ -53,15 +53,15 @@ fn buffer_rows(buffers: &[Buffer], rows: &mut RowRuns) {
     }
 }
 
-/// Returns a landing as numbers: kind (with its strides), buffer, byte.
-fn numbers(all: &FieldLandings, instance: usize) -> (u32, i64, i64) {
+/// Returns a location as numbers: kind (with its strides), buffer, byte.
+fn numbers(all: &FieldLocations, instance: usize) -> (u32, i64, i64) {
     match all.at[instance] {
-        Landing::InPlace(byte) => (1 + all.strides_of[instance], 0, byte as i64),
-        Landing::Buffer { buffer, offset } => (0, buffer as i64, offset as i64),
+        FieldLocation::InPlace(byte) => (1 + all.strides_of[instance], 0, byte as i64),
+        FieldLocation::Buffer { buffer, offset } => (0, buffer as i64, offset as i64),
     }
 }
 
-fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut RowRuns) {
+fn location_rows(family: u32, field: u32, all: &FieldLocations, rows: &mut RowRuns) {
     let mut k = 0;
     while k < all.at.len() {
         let first = numbers(all, k);
@@ -76,12 +76,12 @@ fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut RowRuns
             count += (1..all.at.len() - k).take_while(fits).count();
         }
         let at = match all.at[k] {
-            Landing::InPlace(byte) => {
-                Landed::InPlace { byte, step, strides: all.strides[all.strides_of[k] as usize].clone() }
+            FieldLocation::InPlace(byte) => {
+                LocationRun::InPlace { byte, step, strides: all.strides[all.strides_of[k] as usize].clone() }
             }
-            Landing::Buffer { buffer, offset } => Landed::Buffer { buffer, next, byte: offset, step },
+            FieldLocation::Buffer { buffer, offset } => LocationRun::Buffer { buffer, next, byte: offset, step },
         };
-        rows.push(Row::Landings { family, field, first: k as u64, count: count as u64, at });
+        rows.push(Row::Locations { family, field, first: k as u64, count: count as u64, at });
         k += count;
     }
 }

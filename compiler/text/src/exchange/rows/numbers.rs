@@ -2,7 +2,7 @@
 //!
 //! Invariant: `row.with(&row.numbers())` is `row`.
 
-use super::row::{Landed, Receivers, Row};
+use super::row::{LocationRun, Receivers, Row};
 use girder_ir::plan::{Loc, LocalCopy, Object};
 use girder_ir::schedule::TransferSlice;
 use smallvec::SmallVec;
@@ -59,14 +59,14 @@ impl Row {
             &Row::Buffers { first, count, tile, next, bytes } => {
                 n.extend([first as i64, count as i64, tile as i64, next as i64, bytes as i64]);
             }
-            Row::Landings { first, count, at, .. } => {
+            Row::Locations { first, count, at, .. } => {
                 n.extend([*first as i64, *count as i64]);
                 match at {
-                    Landed::InPlace { byte, step, strides } => {
+                    LocationRun::InPlace { byte, step, strides } => {
                         n.extend([*byte as i64, *step]);
                         n.extend(strides.iter().map(|&s| s as i64));
                     }
-                    &Landed::Buffer { buffer, next, byte, step } => {
+                    &LocationRun::Buffer { buffer, next, byte, step } => {
                         n.extend([buffer as i64, next, byte as i64, step]);
                     }
                 }
@@ -103,19 +103,19 @@ impl Row {
             Row::Buffers { .. } => {
                 Row::Buffers { first: n.u32()?, count: n.u32()?, tile: n.u32()?, next: n.i32()?, bytes: n.u32()? }
             }
-            &Row::Landings { family, field, ref at, .. } => {
+            &Row::Locations { family, field, ref at, .. } => {
                 let (first, count) = (n.u64()?, n.u64()?);
                 let at = match at {
-                    Landed::InPlace { strides, .. } => Landed::InPlace {
+                    LocationRun::InPlace { strides, .. } => LocationRun::InPlace {
                         byte: n.u32()?,
                         step: n.i64()?,
                         strides: strides.iter().map(|_| n.i32()).collect::<Option<_>>()?,
                     },
-                    Landed::Buffer { .. } => {
-                        Landed::Buffer { buffer: n.u32()?, next: n.i64()?, byte: n.u32()?, step: n.i64()? }
+                    LocationRun::Buffer { .. } => {
+                        LocationRun::Buffer { buffer: n.u32()?, next: n.i64()?, byte: n.u32()?, step: n.i64()? }
                     }
                 };
-                Row::Landings { family, field, first, count, at }
+                Row::Locations { family, field, first, count, at }
             }
             &Row::Copy { phase, gather, copy } => {
                 let from = with_loc(copy.from, &mut n)?;
@@ -149,8 +149,8 @@ impl Row {
             (Row::Cycles { phase: a, .. }, Row::Cycles { phase: b, .. })
             | (Row::Links { phase: a, .. }, Row::Links { phase: b, .. }) => a == b,
             (Row::Buffers { .. }, Row::Buffers { .. }) => true,
-            (Row::Landings { family: f, field: k, at: a, .. }, Row::Landings { family: g, field: l, at: b, .. }) => {
-                (f, k) == (g, l) && same_landing(a, b)
+            (Row::Locations { family: f, field: k, at: a, .. }, Row::Locations { family: g, field: l, at: b, .. }) => {
+                (f, k) == (g, l) && same_form(a, b)
             }
             (Row::Copy { phase: p, gather: g, copy: a }, Row::Copy { phase: q, gather: h, copy: b }) => {
                 (p, g) == (q, h) && same_object(a.from, b.from) && same_object(a.to, b.to)
@@ -171,10 +171,10 @@ impl Row {
     }
 }
 
-fn same_landing(a: &Landed, b: &Landed) -> bool {
+fn same_form(a: &LocationRun, b: &LocationRun) -> bool {
     match (a, b) {
-        (Landed::InPlace { strides: a, .. }, Landed::InPlace { strides: b, .. }) => a.len() == b.len(),
-        (Landed::Buffer { .. }, Landed::Buffer { .. }) => true,
+        (LocationRun::InPlace { strides: a, .. }, LocationRun::InPlace { strides: b, .. }) => a.len() == b.len(),
+        (LocationRun::Buffer { .. }, LocationRun::Buffer { .. }) => true,
         _ => false,
     }
 }

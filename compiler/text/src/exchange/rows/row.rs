@@ -47,7 +47,7 @@ pub enum Row {
         bytes: u32,
     },
     /// `field(family, field, first..first + count): …;`
-    Landings {
+    Locations {
         /// Family of the compute set, by position.
         family: u32,
         /// Field of the family, by position.
@@ -57,7 +57,7 @@ pub enum Row {
         /// The number of instances, at least 1.
         count: u64,
         /// The location at which they land.
-        at: Landed,
+        at: LocationRun,
     },
     /// `gather_before: from, bytes: …, count: …, steps: [from, to] -> to;`, and `spread_before`, `gather_after`,
     /// `spread_after`.
@@ -101,9 +101,9 @@ pub enum When {
     After,
 }
 
-/// Landings of consecutive instances.
+/// Locations of consecutive instances.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Landed {
+pub enum LocationRun {
     /// `byte: …, step: …, strides: […]`
     InPlace {
         /// Byte of the first instance in its variable's block.

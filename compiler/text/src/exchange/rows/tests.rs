@@ -3,7 +3,7 @@
 use super::*;
 use girder_ir::ids::CopyId;
 use girder_ir::ids::VarId;
-use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Phase, StepPlan, Transfer};
+use girder_ir::plan::{Buffer, FieldLocation, FieldLocations, Grouping, Phase, StepPlan, Transfer};
 use girder_ir::plan::{Loc, LocalCopy, Object};
 use girder_ir::schedule::TransferSlice;
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule};
@@ -77,15 +77,15 @@ impl Choices {
         (Phase { before, transfers, groups, after: self.copies(buffers) }, schedule)
     }
 
-    fn landings(&mut self, instances: u32, buffers: &[Buffer]) -> FieldLandings {
-        let mut all = FieldLandings::default();
+    fn locations(&mut self, instances: u32, buffers: &[Buffer]) -> FieldLocations {
+        let mut all = FieldLocations::default();
         for _ in 0..instances {
             match self.below(2) {
                 0 if !buffers.is_empty() => {
                     let buffer = self.below(buffers.len() as u32);
-                    all.push(Landing::Buffer { buffer, offset: 4 * self.below(3) }, &[]);
+                    all.push(FieldLocation::Buffer { buffer, offset: 4 * self.below(3) }, &[]);
                 }
-                _ => all.push(Landing::InPlace(8 * self.below(4)), &[4 * self.below(2) as i32]),
+                _ => all.push(FieldLocation::InPlace(8 * self.below(4)), &[4 * self.below(2) as i32]),
             }
         }
         all
@@ -101,16 +101,16 @@ proptest! {
         let (before, first) = c.phase(&buffers);
         let (after, second) = c.phase(&buffers);
         let instances = 1 + c.below(40);
-        let landings = vec![vec![c.landings(instances, &buffers), c.landings(instances, &buffers)]];
+        let locations = vec![vec![c.locations(instances, &buffers), c.locations(instances, &buffers)]];
         let carries = (c.below(2) == 0).then(|| CopyId::from_u32(c.below(3)));
         let plan = StepPlan { buffers, before, after, carries };
         let schedule = StepSchedule { before: first.into(), after: second.into() };
         for schedule in [None, Some(schedule)] {
-            let by_family: Vec<&[FieldLandings]> = landings.iter().map(|l| &l[..]).collect();
+            let by_family: Vec<&[FieldLocations]> = locations.iter().map(|l| &l[..]).collect();
             let rows = fold(to_rows(&plan, &by_family, schedule.as_ref()));
             let tables = from_rows(&rows, &[(instances as u64, 2)]).unwrap();
             prop_assert_eq!(&tables.plan, &plan);
-            prop_assert_eq!(&tables.landings, &landings);
+            prop_assert_eq!(&tables.locations, &locations);
             prop_assert_eq!(tables.schedule.unwrap_or_default(), schedule.unwrap_or_default());
         }
     }

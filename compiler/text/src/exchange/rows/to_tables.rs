@@ -3,8 +3,10 @@
 //! Invariant: no rows make [`from_rows`] panic, or use memory out of proportion to the graph.
 
 use super::families::RowFamily;
-use super::row::{Landed, Receivers, Row, When};
-use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
+use super::row::{LocationRun, Receivers, Row, When};
+use girder_ir::plan::{
+    Buffer, FieldLocation, FieldLocations, Grouping, Loc, LocalCopy, Object, Phase, StepPlan, Transfer,
+};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -17,8 +19,8 @@ const MAX_ENTRIES: u64 = 1 << 26;
 pub struct Tables {
     /// The transfers and copies.
     pub plan: StepPlan,
-    /// The landings of fields, by family and field.
-    pub landings: Vec<Vec<FieldLandings>>,
+    /// The locations of fields, by family and field.
+    pub locations: Vec<Vec<FieldLocations>>,
     /// The schedule, if the rows have one.
     pub schedule: Option<StepSchedule>,
 }
@@ -31,7 +33,7 @@ pub struct Tables {
 pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (WrongRow, String)> {
     let mut reader = Reader {
         tables: Tables {
-            landings: families.iter().map(|f| vec![FieldLandings::default(); f.1]).collect(),
+            locations: families.iter().map(|f| vec![FieldLocations::default(); f.1]).collect(),
             ..Tables::default()
         },
         families,
@@ -103,7 +105,7 @@ impl Reader<'_> {
             },
             Row::Slice { phase, slice, to } => self.slice(*phase, *slice, to),
             &Row::Buffers { first, count, tile, next, bytes } => self.buffers(first, count, tile, next, bytes),
-            Row::Landings { family, field, first, count, at } => self.landings(*family, *field, *first, *count, at),
+            Row::Locations { family, field, first, count, at } => self.locations(*family, *field, *first, *count, at),
             Row::Copy { phase, gather, copy } => {
                 let copy = LocalCopy { from: self.place(copy.from)?, to: self.place(copy.to)?, ..*copy };
                 let phase = self.phase(*phase);
@@ -166,9 +168,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn landings(&mut self, family: u32, field: u32, first: u64, count: u64, at: &Landed) -> Result<(), String> {
+    fn locations(&mut self, family: u32, field: u32, first: u64, count: u64, at: &LocationRun) -> Result<(), String> {
         let instances = self.families.get(family as usize).ok_or_else(|| format!("there is no family {family}"))?.0;
-        let fields = &mut self.tables.landings[family as usize];
+        let fields = &mut self.tables.locations[family as usize];
         let all = fields.get_mut(field as usize).ok_or_else(|| format!("there is no field {field}"))?;
         let known = all.at.len() as u64;
         if first != known || count == 0 || count > instances - known {
@@ -180,12 +182,12 @@ impl Reader<'_> {
         };
         for k in 0..count {
             match at {
-                Landed::InPlace { byte, step, strides } => {
-                    all.push(Landing::InPlace(advance(*byte, k, *step)?), strides)
+                LocationRun::InPlace { byte, step, strides } => {
+                    all.push(FieldLocation::InPlace(advance(*byte, k, *step)?), strides)
                 }
-                &Landed::Buffer { buffer, next, byte, step } => {
+                &LocationRun::Buffer { buffer, next, byte, step } => {
                     let (buffer, offset) = (advance(buffer, k, next)?, advance(byte, k, step)?);
-                    all.push(Landing::Buffer { buffer, offset }, &[]);
+                    all.push(FieldLocation::Buffer { buffer, offset }, &[]);
                 }
             }
         }
@@ -226,12 +228,12 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Result<Tables, String> {
-        let missing = |(f, fields): (usize, &Vec<FieldLandings>)| {
+        let missing = |(f, fields): (usize, &Vec<FieldLocations>)| {
             let wanted = self.families[f].0;
-            let short = |l: &FieldLandings| (l.at.len() as u64) < wanted;
+            let short = |l: &FieldLocations| (l.at.len() as u64) < wanted;
             fields.iter().position(short).map(|k| (f, k))
         };
-        if let Some((family, field)) = self.tables.landings.iter().enumerate().find_map(missing) {
+        if let Some((family, field)) = self.tables.locations.iter().enumerate().find_map(missing) {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
         // The tables are large and kept, so their spare capacity is freed.
@@ -246,7 +248,7 @@ impl Reader<'_> {
             phase.before.shrink_to_fit();
             phase.after.shrink_to_fit();
         }
-        for field in self.tables.landings.iter_mut().flatten() {
+        for field in self.tables.locations.iter_mut().flatten() {
             field.at.shrink_to_fit();
             field.strides_of.shrink_to_fit();
         }

@@ -101,7 +101,7 @@ fn the_coefficients_of_a_codelet_apart_are_interleaved() {
     );
     let shapes: [&[u64]; 3] = [&[12, 16], &[16, 32], &[12, 32]];
     assert_eq!(parts(&apart, &shapes, &none()).1, 4 * pass(12));
-    assert_eq!(parts(&apart, &shapes, &MemFacts::granting(apart.1.wants())).1, 4 * (pass(12) - 32));
+    assert_eq!(parts(&apart, &shapes, &MemFacts::granting(apart.1.requests())).1, 4 * (pass(12) - 32));
 }
 
 #[test]

@@ -9,10 +9,11 @@ use girder_ir::codelet::{BinaryOp, ExprKind, UnaryOp};
 use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 
-pub(super) type Span = (i128, i128);
+/// The least and the greatest number of a range.
+pub(super) type IntRange = (i128, i128);
 
 /// Returns the bits of the narrowest lanes that hold all numbers of a range, and whether they are signed.
-pub(super) fn lanes((lo, hi): Span) -> Option<(u8, bool)> {
+pub(super) fn lanes((lo, hi): IntRange) -> Option<(u8, bool)> {
     let signed = lo < 0;
     let holds = |bits: &u8| match signed {
         true => lo >= -(1 << (bits - 1)) && hi < 1 << (bits - 1),
@@ -23,7 +24,7 @@ pub(super) fn lanes((lo, hi): Span) -> Option<(u8, bool)> {
 
 impl Lower<'_, '_> {
     /// Returns the range of an integer expression.
-    pub(super) fn narrow_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
+    pub(super) fn narrow_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<IntRange> {
         let ty = self.ty(e);
         let all = int_range(ty).filter(|_| ty.is_int())?;
         if let Some(bits) = self.folded[e] {
@@ -38,9 +39,9 @@ impl Lower<'_, '_> {
     }
 
     /// Returns the range of a result before it wraps around; `None` if it is not known.
-    pub(super) fn unwrapped_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
+    pub(super) fn unwrapped_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<IntRange> {
         let range = |e: ExprId| self.narrow_range(narrow, e);
-        let either = |(a, b): Span, (c, d): Span| (a.min(c), b.max(d));
+        let either = |(a, b): IntRange, (c, d): IntRange| (a.min(c), b.max(d));
         match self.codelet.exprs[e].kind {
             ExprKind::Local(local) => {
                 narrow.locals[local].as_ref().filter(|known| known.exact).map(|known| known.range)

@@ -1,4 +1,5 @@
-//! Lets the step that computes a temporary write another variable instead, so that `a <- e` needs no copy.
+//! Copy elision: lets the step that computes a temporary write another variable instead, so that `a <- e` needs no
+//! copy.
 
 use girder_ir::family::Field;
 use girder_ir::graph::Graph;
@@ -7,7 +8,7 @@ use girder_ir::view::{View, overlap};
 
 /// Replaces `temp`, which only the one family of `set` writes, by `dst` in that family. Returns `false` and changes
 /// nothing if the family reads an element of `dst`, or if its parts of `temp` are not boxes of `dst`.
-pub fn retarget(graph: &mut Graph, set: ComputeSetId, temp: VarId, dst: &View) -> bool {
+pub fn elide_copy(graph: &mut Graph, set: ComputeSetId, temp: VarId, dst: &View) -> bool {
     let shape = graph.vars[temp].shape.clone();
     let flat = dst.flatten();
     let Some(line) = flat.single() else { return false };

@@ -4,10 +4,11 @@
 mod common;
 
 use common::{arguments, graph, machine, programs, root, same_codelet, text};
-use girder_fusion::{items, print};
+use girder_fusion::items;
 use girder_ir::graph::{CodeletItem, Graph};
 use girder_ir::ids::SpecId;
 use girder_machine::Machine;
+use girder_typing::print;
 use std::collections::BTreeMap;
 use std::path::Path;
 

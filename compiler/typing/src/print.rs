@@ -1,9 +1,8 @@
 //! The text of a typed codelet, for codelets that have no source.
 //!
-//! Reading the text (`girder_typing::specialise`) gives the same codelet again, up to ids, spans and the names of
+//! Reading the text ([`specialise`](crate::specialise)) gives the same codelet again, up to ids, spans and the names of
 //! locals. For each typed form, the printer writes the source form from which typing makes it; `scope` finds where
-//! each local is declared, `calls` the statements that typing makes of a call of
-//! `exp` and its kin, `value`
+//! each local is declared, `calls` the statements that typing makes of a call of `exp` and its kin; `value` writes
 //! expressions, and `block` statements.
 //!
 //! # Note: Constants

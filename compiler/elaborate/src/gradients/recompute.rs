@@ -39,7 +39,7 @@ struct Advances {
 }
 
 impl Elaborator<'_> {
-    /// Reverses a segment: computes it again, then walks the copy.
+    /// Reverses a segment.
     pub(super) fn reverse_segment(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
         let mut reached = false;
         each_write(tape, &mut |v| reached |= w.adjoints.has(v));
@@ -47,16 +47,17 @@ impl Elaborator<'_> {
             return Ok(());
         }
         let path = w.path.clone();
-        self.again(w, e, &path, e.during.clone(), tape)
+        self.reverse_recomputed(w, e, &path, e.during.clone(), tape)
     }
 
     /// Reverses an iteration of a loop of which only the values at its start are kept.
-    pub(super) fn reverse_again(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
+    pub(super) fn reverse_iteration(&mut self, w: &mut ReverseWalk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
         let path = w.path.clone();
-        self.again(w, e, &path, e.during.clone(), tape)
+        self.reverse_recomputed(w, e, &path, e.during.clone(), tape)
     }
 
-    fn again(
+    /// Computes the steps at some moments in a body again, then walks the copy.
+    fn reverse_recomputed(
         &mut self,
         w: &mut ReverseWalk,
         e: &Entry,
@@ -167,7 +168,7 @@ impl Elaborator<'_> {
         // What the copy computes is that of the current iteration of the loops around.
         let (root, outer, loops) = (w.root, std::mem::take(&mut w.path), std::mem::take(&mut w.loops));
         w.root = self.emission.depth() - 1;
-        self.recorder.again.push(to..to + length + 1);
+        self.recorder.in_reverse.push(to..to + length + 1);
         self.walk(w, &copy)?;
         (w.root, w.path, w.loops) = (root, outer, loops);
         for &(var, first, last) in &pairs {

@@ -40,10 +40,10 @@ impl Names {
     }
 
     /// Returns an unused name: the wanted one, or that name with a number.
-    pub fn unused(&mut self, wish: &str) -> SmolStr {
-        let number = self.next.entry(wish.into()).or_default();
+    pub fn unused(&mut self, preferred: &str) -> SmolStr {
+        let number = self.next.entry(preferred.into()).or_default();
         let name = loop {
-            let name = if *number == 0 { wish.into() } else { format_smolstr!("{wish}{number}") };
+            let name = if *number == 0 { preferred.into() } else { format_smolstr!("{preferred}{number}") };
             *number += 1;
             if !self.taken.contains(&name) {
                 break name;

@@ -12,8 +12,8 @@ use girder_ir::ids::{ExprId, LocalId};
 const CHEAP: u64 = 16;
 
 impl Lower<'_, '_> {
-    /// Emits a condition without a branch and returns true, if both sides are cheap enough.
-    pub(super) fn picks(&mut self, cond: ExprId, (then, els): (&StmtBlock, &StmtBlock)) -> bool {
+    /// Emits a condition without a branch, if both sides are cheap enough. Returns whether it did.
+    pub(super) fn convert_if(&mut self, cond: ExprId, (then, els): (&StmtBlock, &StmtBlock)) -> bool {
         let nodes = [then, els].into_iter().try_fold(0u64, |sum, block| Some(sum + self.cheap_block(block)?));
         if self.counts_in(then) || self.counts_in(els) || nodes.is_none_or(|n| n == 0 || n > CHEAP) {
             return false;
@@ -44,13 +44,13 @@ impl Lower<'_, '_> {
     /// `None`.
     fn cheap_block(&self, block: &StmtBlock) -> Option<u64> {
         block.iter().try_fold(0, |sum, stmt| match *stmt {
-            Stmt::Set { local, value } if self.is_picked(local) => Some(sum + self.cheap(value)?),
+            Stmt::Set { local, value } if self.is_in_register(local) => Some(sum + self.cheap(value)?),
             _ => None,
         })
     }
 
     /// Returns whether a local is an integer in a register.
-    fn is_picked(&self, local: LocalId) -> bool {
+    fn is_in_register(&self, local: LocalId) -> bool {
         let is_int = !self.codelet.locals[local].ty.is_float();
         is_int && matches!(self.locals[local], Some(Home::Variable(_)))
     }

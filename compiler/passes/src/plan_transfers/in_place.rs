@@ -6,7 +6,7 @@
 use super::homes::{RunHint, locate};
 use super::scene::Scene;
 use girder_ir::family::{Domain, Field, FieldPart};
-use girder_ir::plan::{FieldLandings, HomeRun, Homes, Landing, intern_strides};
+use girder_ir::plan::{FieldLocation, FieldLocations, HomeRun, Homes, intern_strides};
 use smallvec::SmallVec;
 
 /// The instances of one field of a family that are in place.
@@ -32,26 +32,28 @@ impl InPlace {
     }
 }
 
-/// Returns the landings of a field whose instances are all in place; otherwise the field as it was.
-pub(super) fn all_in_place(found: InPlace) -> Result<FieldLandings, InPlace> {
+/// Returns the locations of a field whose instances are all in place; otherwise the field as it was.
+pub(super) fn all_in_place(found: InPlace) -> Result<FieldLocations, InPlace> {
     if found.at.contains(&None) {
         return Err(found);
     }
     let InPlace { at, strides, strides_of } = found;
-    let at = at.into_iter().flatten().map(Landing::InPlace).collect();
-    Ok(FieldLandings { at, strides, strides_of })
+    let at = at.into_iter().flatten().map(FieldLocation::InPlace).collect();
+    Ok(FieldLocations { at, strides, strides_of })
 }
 
-/// Returns empty landings with capacity for some instances.
-pub(super) fn with_capacity(instances: usize) -> FieldLandings {
-    FieldLandings { at: Vec::with_capacity(instances), strides: vec![], strides_of: Vec::with_capacity(instances) }
+/// Returns empty locations with capacity for some instances.
+pub(super) fn with_capacity(instances: usize) -> FieldLocations {
+    FieldLocations { at: Vec::with_capacity(instances), strides: vec![], strides_of: Vec::with_capacity(instances) }
 }
 
-/// Adds the landings of consecutive instances that lie one after the other in a buffer.
-pub(super) fn add_buffers(landings: &mut FieldLandings, first: Landing, count: usize, bytes: u64) {
-    let Landing::Buffer { buffer, offset } = first else { return landings.push(first, &[]) };
-    landings.at.extend((0..count).map(|k| Landing::Buffer { buffer, offset: offset + (k as u64 * bytes) as u32 }));
-    landings.strides_of.resize(landings.at.len(), 0);
+/// Adds the locations of consecutive instances that lie one after the other in a buffer.
+pub(super) fn add_buffers(locations: &mut FieldLocations, first: FieldLocation, count: usize, bytes: u64) {
+    let FieldLocation::Buffer { buffer, offset } = first else { return locations.push(first, &[]) };
+    locations
+        .at
+        .extend((0..count).map(|k| FieldLocation::Buffer { buffer, offset: offset + (k as u64 * bytes) as u32 }));
+    locations.strides_of.resize(locations.at.len(), 0);
 }
 
 /// Decides for all instances of a field whether they are in place; `tiles` are those of the vertices.
@@ -67,7 +69,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
         return result;
     };
     let homes = &scene.homes[part.var];
-    let (low, high) = hull(part);
+    let (low, high) = part.hull_at(0);
     let regular = axis_strides(field, part, homes.elem_bytes);
     let byte_box = ByteBox::new(homes, field, part);
     let mut hint = RunHint::default();
@@ -81,7 +83,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
             let base = at.loc(part.var, homes.elem_bytes).offset as i64 - low * homes.elem_bytes as i64;
             result.push(regular.as_ref().map(|s| (base as u32, s.as_slice())));
         } else if field.len() * homes.elem_bytes as u64 > scene.block_limit as u64 {
-            // The field is too long to be laid out row by row; its landing will be rejected.
+            // The field is too long to be laid out row by row; its location will be rejected.
             result.push(None);
         } else {
             let found = byte_box.at(offset, tile, &mut hint);
@@ -89,16 +91,6 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
         }
     }
     result
-}
-
-/// Returns the least and the greatest element of a part, relative to its offset.
-fn hull(part: &FieldPart) -> (i64, i64) {
-    let mut hull = (0, 0);
-    for (&len, &stride) in part.len.iter().zip(&part.stride) {
-        let span = (len as i64 - 1) * stride;
-        hull = (hull.0 + span.min(0), hull.1 + span.max(0));
-    }
-    hull
 }
 
 /// Returns the byte stride of each axis (0 for an axis of length 1) if elements keep their distances, or `None` if the

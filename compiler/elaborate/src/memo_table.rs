@@ -1,5 +1,5 @@
-//! The values of calls whose arguments and result are static. A function that asks the same question many times, such
-//! as how to cut a product of certain sizes, computes the answer once.
+//! The memo table: the values of calls whose arguments and result are static. A function that asks the same question
+//! many times, such as how to cut a product of certain sizes, computes the answer once.
 //!
 //! Invariant: a remembered call has the value that evaluating it again would have. It emitted no step, made no entity,
 //! and read nothing but its arguments, the size of the place, and items of modules, which never change.
@@ -81,9 +81,9 @@ impl StaticCall {
     }
 }
 
-/// Remembered calls.
+/// The table of remembered calls.
 #[derive(Debug, Default)]
-pub struct StaticCalls {
+pub struct MemoTable {
     values: FxHashMap<StaticCall, Value>,
     /// The number of remembered calls of each function, and of all closures.
     counts: FxHashMap<Option<ItemId>, usize>,
@@ -91,7 +91,7 @@ pub struct StaticCalls {
     pub reads: u64,
 }
 
-impl StaticCalls {
+impl MemoTable {
     /// Returns the value of a call that was made before.
     pub fn value(&self, call: &StaticCall) -> Option<Value> {
         self.values.get(call).cloned()

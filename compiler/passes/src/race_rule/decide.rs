@@ -15,7 +15,7 @@ const MAX_TRIES: usize = 256;
 
 /// Two touches of neighbouring elements.
 #[derive(Debug, PartialEq)]
-pub(super) struct Conflict {
+pub(crate) struct Conflict {
     /// The first element.
     pub start: u64,
     /// One past the last element.
@@ -28,7 +28,7 @@ pub(super) struct Conflict {
 
 /// The conflicts among the touches of one variable.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// Conflicts between different pairs of touches.
     pub conflicts: Vec<Conflict>,
     /// The number of elements in conflict.
@@ -36,7 +36,7 @@ pub(super) struct Verdict {
 }
 
 /// Returns the conflicts among touches of one variable of `len` elements.
-pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
+pub(crate) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
     if surely_free(touches) || surely_disjoint_boxes(touches) {
         return Verdict::default();
     }
@@ -81,7 +81,7 @@ fn overlaps(len: u64, touches: &[&Touch], cancel: &Cancel, mut f: impl FnMut(&Ma
 }
 
 /// Returns the conflicts between touches of one variable in different branches; touches are in the order of branches.
-pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
+pub(crate) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
     let is_clear = |i: usize, j: usize| {
         touches[i].branch == touches[j].branch
             || !(touches[i].written || touches[j].written)

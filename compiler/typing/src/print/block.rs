@@ -88,8 +88,8 @@ impl<'c> Printer<'c> {
         if !mutable && self.calls.copied.contains(&local) {
             return unprintable(format!("{local} is copied for an argument of a function"));
         }
-        let wish = &self.codelet.locals[local].name;
-        let name = self.names.unused(if wish.is_empty() { unnamed } else { wish });
+        let preferred = &self.codelet.locals[local].name;
+        let name = self.names.unused(if preferred.is_empty() { unnamed } else { preferred });
         self.declared[local] = Some(Declared { name: name.clone(), mutable });
         Ok(name)
     }

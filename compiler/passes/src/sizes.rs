@@ -1,4 +1,4 @@
-//! The sizes of code, vertices and local arrays.
+//! The sizes of code, vertices, local arrays and views in the memory of tiles.
 //!
 //! # Note: Estimates
 //! No code of a tile machine is generated, so code and vertex state are estimates, the same for every engine. A codelet
@@ -12,8 +12,11 @@ use girder_codelet::cost::{Cost, TileCosts, cost_of};
 use girder_ir::codelet::{Codelet, Local, StmtBlock};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
-use girder_ir::ids::SpecId;
+use girder_ir::ids::{SpecId, VarId};
+use girder_ir::placement::{Placement, TileRun};
+use girder_ir::view::View;
 use girder_machine::Machine;
+use rustc_hash::FxHashMap;
 
 /// The cost of each codelet, if it has one.
 pub(crate) type Costs = SecondaryMap<SpecId, Option<Cost>>;
@@ -52,7 +55,7 @@ pub(crate) fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
 }
 
 /// Returns the bytes of a codelet's local arrays for one worker.
-pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
+pub(crate) fn stack_bytes(codelet: &Codelet) -> u64 {
     let array = |l: &Local| {
         let elements = l.array.as_ref()?.iter().fold(1, |n: u64, &d| n.saturating_mul(d as u64));
         Some(elements.saturating_mul(l.ty.bytes() as u64).next_multiple_of(8))
@@ -62,7 +65,7 @@ pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
 
 /// The local arrays on a tile while vertices of several families run: those that need the most, one for each worker.
 #[derive(Default)]
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     /// The bytes for one worker, and the largest number of workers.
     families: Vec<(u64, u64)>,
     workers: u64,
@@ -96,4 +99,28 @@ impl Stacks {
         });
         taken.fold(0, u64::saturating_add)
     }
+}
+
+/// Returns the bytes of a view on each tile.
+pub(crate) fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap<u32, u64> {
+    let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut homes: FxHashMap<VarId, Vec<TileRun>> = FxHashMap::default();
+    for run in view.runs() {
+        let (var, Some(mapping)) = (&graph.vars[run.var], &placement.vars[run.var]) else { continue };
+        let homes = homes.entry(run.var).or_insert_with(|| mapping.runs(var.len()).collect());
+        let size = u64::from(var.ty.bytes());
+        // A run is either contiguous or consists of single elements.
+        let runs = if run.stride.unsigned_abs() == 1 { 1 } else { run.len };
+        let length = run.len / runs;
+        for k in 0..runs {
+            let at = run.start as i64 + k as i64 * run.stride;
+            let start = if run.stride == -1 { at + 1 - length as i64 } else { at } as u64;
+            let end = start + length;
+            let first = homes.partition_point(|h| h.1 <= start);
+            for (from, to, tile) in homes[first..].iter().take_while(|h| h.0 < end) {
+                *tiles.entry(*tile).or_default() += (to.min(&end) - from.max(&start)) * size;
+            }
+        }
+    }
+    tiles
 }

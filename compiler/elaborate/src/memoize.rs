@@ -1,9 +1,9 @@
-//! Remembers the values of static calls, so that an equal call is not evaluated again.
+//! Memoization: remembers the values of static calls, so that an equal call is not evaluated again.
 //!
 //! Invariant: a call is remembered only if evaluating it changed no state of the graph and read none.
 
 use crate::elaborator::Elaborator;
-use crate::static_calls::{Callee, StaticCall};
+use crate::memo_table::{Callee, StaticCall};
 use crate::value::{Given, Place, Value};
 use girder_source::Result;
 
@@ -26,18 +26,18 @@ impl Elaborator<'_> {
 
     /// Returns the remembered value of a call. If there is none, makes the call, and remembers its value if it had no
     /// effect.
-    pub fn remembered(
+    pub fn memoized(
         &mut self,
         key: Option<StaticCall>,
         call: impl FnOnce(&mut Self) -> Result<Value>,
     ) -> Result<Value> {
-        if let Some(value) = key.as_ref().and_then(|k| self.static_calls.value(k)) {
+        if let Some(value) = key.as_ref().and_then(|k| self.memo_table.value(k)) {
             return Ok(value);
         }
         let before = self.state();
         let value = call(self)?;
         if let Some(key) = key.filter(|_| self.state() == before) {
-            self.static_calls.remember(key, &value);
+            self.memo_table.remember(key, &value);
         }
         Ok(value)
     }
@@ -47,6 +47,6 @@ impl Elaborator<'_> {
         let graph = &self.graph;
         let (vars, streams, sets) = (graph.vars.len(), graph.streams.len(), graph.sets.len());
         let entities = [vars, streams, sets, graph.families.len(), graph.copies.len()];
-        State { emitted: self.emission.count(), entities, reads: self.static_calls.reads }
+        State { emitted: self.emission.count(), entities, reads: self.memo_table.reads }
     }
 }

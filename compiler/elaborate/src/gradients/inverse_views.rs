@@ -7,7 +7,7 @@ use girder_ir::view::{View, ViewPart};
 
 /// One part of a view as a region of a variable.
 #[derive(Clone, Debug)]
-pub struct Onto {
+pub struct InverseView {
     /// The region's elements in ascending order, of rank 1.
     pub region: View,
     /// The box of the part, in indices of the view.
@@ -29,7 +29,7 @@ const MOST: u64 = 512;
 /// Returns the regions of a view's parts. If the indices of a part share elements, other than by repeating whole axes,
 /// the part is cut into boxes that share none; the result is `None` if there would be too many. Overlapping windows
 /// that are far enough apart belong to one box.
-pub fn regions(view: &View) -> Option<Vec<Onto>> {
+pub fn regions(view: &View) -> Option<Vec<InverseView>> {
     let mut all = vec![];
     for part in &view.parts {
         let one = region(part, &boxed(part, &vec![1; part.len.len()], 0));
@@ -94,7 +94,7 @@ fn separating(part: &ViewPart) -> Option<Vec<u64>> {
 const CHOICES: usize = 4096;
 
 /// Returns a box of a part as a region.
-fn region(part: &ViewPart, bounds: &[(u64, u64, u64)]) -> Onto {
+fn region(part: &ViewPart, bounds: &[(u64, u64, u64)]) -> InverseView {
     let n = bounds.len();
     let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && bounds[k].2 > 1).collect();
     let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && bounds[k].2 > 1).collect();
@@ -111,10 +111,10 @@ fn region(part: &ViewPart, bounds: &[(u64, u64, u64)]) -> Onto {
     let strides: Vec<i64> = order.iter().filter(kept).map(|&k| stride(k)).collect();
     let boxed = View::strided(part.var, offset, &extents, &strides);
     let bounds = bounds.iter().zip(&part.lo).map(|(&(first, step, len), &lo)| (lo as u64 + first, step, len)).collect();
-    Onto { region: boxed.reshape(&[boxed.len()]), bounds, repeated, reversed, order }
+    InverseView { region: boxed.reshape(&[boxed.len()]), bounds, repeated, reversed, order }
 }
 
-impl Onto {
+impl InverseView {
     /// Returns the part of a tensor of the view's shape that belongs to this region, one axis for each digit.
     pub fn cut(&self, view: &View, d: &View) -> View {
         let digits: Vec<u64> = view.digits.iter().map(|&n| n as u64).collect();

@@ -1,6 +1,7 @@
-//! Spans: minimal groups of neighbouring steps whose tasks follow one another, without tasks of other steps between.
+//! Step groups: the smallest groups of neighbouring steps whose tasks follow one another, without tasks of other
+//! steps between.
 //!
-//! Invariant: the spans of a sequence follow one another, and the tasks of each are those of its steps.
+//! Invariant: the groups of a sequence follow one another, and the tasks of each are those of its steps.
 
 use girder_ir::ids::StepId;
 
@@ -15,22 +16,22 @@ pub(super) struct TimedTask {
 
 /// Neighbouring steps whose tasks run together.
 #[derive(Clone)]
-pub(super) struct Span {
+pub(super) struct StepGroup {
     /// The steps, in the order of the program.
     pub steps: Vec<StepId>,
     /// Their tasks, in the order in which they run.
     pub tasks: Vec<TimedTask>,
 }
 
-impl Span {
+impl StepGroup {
     /// Returns the first step.
     pub fn first(&self) -> Option<StepId> {
         self.steps.first().copied()
     }
 }
 
-/// Divides the tasks of neighbouring steps into spans.
-pub(super) fn spans(steps: &[StepId], tasks: Vec<TimedTask>) -> Vec<Span> {
+/// Divides the tasks of neighbouring steps into groups.
+pub(super) fn step_groups(steps: &[StepId], tasks: Vec<TimedTask>) -> Vec<StepGroup> {
     let position = |step: &StepId| steps.iter().position(|s| s == step).unwrap_or_default();
     let mut left = vec![0usize; steps.len()];
     tasks.iter().flat_map(|t| &t.steps).for_each(|step| left[position(step)] += 1);
@@ -45,7 +46,7 @@ pub(super) fn spans(steps: &[StepId], tasks: Vec<TimedTask>) -> Vec<Span> {
         }
         open.push(task);
         if left[..to].iter().all(|&n| n == 0) {
-            all.push(Span { steps: steps[from..to].to_vec(), tasks: std::mem::take(&mut open) });
+            all.push(StepGroup { steps: steps[from..to].to_vec(), tasks: std::mem::take(&mut open) });
             from = to;
         }
     }

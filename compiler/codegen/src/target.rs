@@ -1,8 +1,8 @@
-//! The machine for which code is generated.
+//! The target: the machine for which code is generated.
 //!
 //! Invariant: `features` records what Cranelift's backend can translate without a call of a library function.
 
-use crate::isa::Isa;
+use crate::level::Level;
 use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
@@ -38,57 +38,57 @@ impl Features {
     }
 }
 
-/// An instruction set with flags. A clone is cheap.
+/// The machine for which code is generated: an instruction set with flags. A clone is cheap.
 #[derive(Clone)]
-pub struct Host {
+pub struct CodeTarget {
     pub(crate) isa: OwnedTargetIsa,
     pub(crate) features: Features,
-    pub(crate) level: Isa,
+    pub(crate) level: Level,
 }
 
-impl Host {
+impl CodeTarget {
     /// Returns this machine with its best level, or with the level that `GIRDER_ISA` specifies.
-    pub fn detect() -> Result<Host, CodegenError> {
-        match Isa::forced()? {
-            Some(level) => Host::with(level),
-            None => Host::native(Isa::best()),
+    pub fn detect() -> Result<CodeTarget, CodegenError> {
+        match Level::forced()? {
+            Some(level) => CodeTarget::with(level),
+            None => CodeTarget::native(Level::best()),
         }
     }
 
     /// Returns this machine with a level of its instruction set. Code for a level that the machine does not have cannot
     /// run on it.
-    pub fn with(level: Isa) -> Result<Host, CodegenError> {
-        if level == Isa::best() && level != Isa::Portable {
-            return Host::native(level);
+    pub fn with(level: Level) -> Result<CodeTarget, CodegenError> {
+        if level == Level::best() && level != Level::Portable {
+            return CodeTarget::native(level);
         }
         let mut builder = cranelift_native::builder_with_options(false).map_err(refused)?;
         levelled(&mut builder, level).map_err(refused)?;
-        Host::build(builder, level)
+        CodeTarget::build(builder, level)
     }
 
-    fn native(level: Isa) -> Result<Host, CodegenError> {
-        Host::build(cranelift_native::builder().map_err(refused)?, level)
+    fn native(level: Level) -> Result<CodeTarget, CodegenError> {
+        CodeTarget::build(cranelift_native::builder().map_err(refused)?, level)
     }
 
-    fn build(builder: Builder, level: Isa) -> Result<Host, CodegenError> {
+    fn build(builder: Builder, level: Level) -> Result<CodeTarget, CodegenError> {
         let isa = builder.finish(flags().map_err(refused)?).map_err(refused)?;
         let features = Features::of(&*isa, level);
-        Ok(Host { isa, features, level })
+        Ok(CodeTarget { isa, features, level })
     }
 
     /// Returns the same machine with vectors of 128 bits only, as for a host with another calling convention.
-    pub fn without_vector_kernels(mut self) -> Host {
+    pub fn without_vector_kernels(mut self) -> CodeTarget {
         self.features.simd = None;
         self
     }
 
     /// Returns the level of the instruction set.
-    pub fn level(&self) -> Isa {
+    pub fn level(&self) -> Level {
         self.level
     }
 
     /// Returns the properties on which the benefit of rewrites depends.
-    pub fn target(&self) -> KernelTarget {
+    pub fn kernel_target(&self) -> KernelTarget {
         KernelTarget {
             vector_kernels: self.features.simd.is_some(),
             unrolled_nodes: UNROLLED_NODES,
@@ -98,7 +98,7 @@ impl Host {
 
     /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the
     /// kernels are never freed.
-    pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> Host {
+    pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> CodeTarget {
         if cfg!(target_arch = "x86_64") {
             self.features.simd = Some(level);
             self.features.reference = Some(reference);
@@ -119,7 +119,7 @@ impl Host {
     }
 }
 
-impl std::fmt::Debug for Host {
+impl std::fmt::Debug for CodeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name())
     }
@@ -138,11 +138,11 @@ fn flags() -> Result<settings::Flags, settings::SetError> {
 }
 
 fn refused(reason: impl std::fmt::Display) -> CodegenError {
-    CodegenError::Host(reason.to_string())
+    CodegenError::Target(reason.to_string())
 }
 
 /// Enables the flags of a level. No flag is enabled before.
-fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
+fn levelled(builder: &mut Builder, level: Level) -> Result<(), SetError> {
     const AVX2: [&str; 11] = [
         "has_sse3",
         "has_ssse3",
@@ -158,26 +158,21 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
     ];
     const AVX512: [&str; 3] = ["has_avx512f", "has_avx512vl", "has_avx512dq"];
     let flags = match level {
-        Isa::Portable => [].iter().chain(&[]),
-        Isa::Avx2 => AVX2.iter().chain(&[]),
-        Isa::Avx512 => AVX2.iter().chain(&AVX512),
+        Level::Portable => [].iter().chain(&[]),
+        Level::Avx2 => AVX2.iter().chain(&[]),
+        Level::Avx512 => AVX2.iter().chain(&AVX512),
     };
     flags.into_iter().try_for_each(|flag| builder.enable(flag))
 }
 
 impl Features {
-    fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
-        let options = Options { counts_ones: crate::isa::counts_ones(), ..Options::default() };
+    fn of(isa: &dyn TargetIsa, level: Level) -> Features {
+        let options = Options { counts_ones: crate::level::counts_ones(), ..Options::default() };
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
-                let simd = match level {
-                    Isa::Portable => None,
-                    Isa::Avx2 => Some(girder_simd::Level::Avx2),
-                    Isa::Avx512 => Some(girder_simd::Level::Avx512),
-                };
-                let simd = simd.filter(|_| isa.default_call_conv() == CallConv::SystemV);
+                let simd = level.of_kernels().filter(|_| isa.default_call_conv() == CallConv::SystemV);
                 Features {
                     fma: has("has_fma"),
                     round,

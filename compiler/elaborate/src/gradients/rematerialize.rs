@@ -1,7 +1,7 @@
-//! Values of a loop's body that the reverse loop makes again instead of reading a stash: integers that are computed
-//! from indices, and rows of tensors that are still there.
+//! Rematerialization: the reverse loop computes some values of a loop's body again instead of reading a stash. These
+//! are integers that are computed from indices, and rows of tensors that are still there.
 //!
-//! Invariant: a value is made again by the operations that made it, from equal operands, so it has the same bits.
+//! Invariant: a value is computed again by the same operations from equal operands, so it has the same bits.
 
 use super::order::Moment;
 use super::state::ReverseWalk;
@@ -13,14 +13,14 @@ use girder_ir::view::View;
 use girder_source::{Failed, Result};
 use std::rc::Rc;
 
-/// The greatest number of operations by which a value is made again. A stash takes one step in the forward loop and one
-/// in the reverse loop.
+/// The greatest number of operations by which a value is rematerialized. A stash takes one step in the forward loop and
+/// one in the reverse loop.
 const OPERATIONS: u32 = 3;
 
 impl Elaborator<'_> {
-    /// Makes a value of an iteration again, if that is as cheap as keeping it. Loop `k` is the innermost in which it
+    /// Rematerializes a value of an iteration, if that is as cheap as keeping it. Loop `k` is the innermost in which it
     /// varies; `since` is the moment at which it is needed.
-    pub(super) fn made_again(
+    pub(super) fn rematerialized(
         &mut self,
         w: &mut ReverseWalk,
         k: usize,
@@ -28,7 +28,7 @@ impl Elaborator<'_> {
         since: Moment,
     ) -> Result<Option<Tensor>> {
         let mut left = OPERATIONS;
-        if !self.can_be_made_again(w, k, t, since, &mut left) {
+        if !self.can_rematerialize(w, k, t, since, &mut left) {
             return Ok(None);
         }
         let Some((e, made)) = self.maker_in_loop(w, k, t, since) else { return Ok(None) };
@@ -69,8 +69,9 @@ impl Elaborator<'_> {
         Ok(seen_in(&t.view, &made.view, &new.view).map(|view| Tensor { view, ty: t.ty }))
     }
 
-    /// Returns whether a value of an iteration can be made again by at most `left` operations. Takes them from `left`.
-    fn can_be_made_again(&self, w: &ReverseWalk, k: usize, t: &Tensor, since: Moment, left: &mut u32) -> bool {
+    /// Returns whether a value of an iteration can be rematerialized by at most `left` operations. Takes them from
+    /// `left`.
+    fn can_rematerialize(&self, w: &ReverseWalk, k: usize, t: &Tensor, since: Moment, left: &mut u32) -> bool {
         let Some((e, made)) = self.maker_in_loop(w, k, t, since) else { return false };
         if *left == 0 || seen_in(&t.view, &made.view, &made.view).is_none() {
             return false;
@@ -100,7 +101,7 @@ impl Elaborator<'_> {
     fn has_operand(&self, w: &ReverseWalk, x: &Tensor, at: Moment, left: &mut u32) -> bool {
         match (0..w.loops.len()).rev().find(|&k| self.varies(w, k, &x.view)) {
             Some(k) if w.loops[k].index.is_some_and(|(v, ..)| x.view.parts.iter().any(|p| p.var == v)) => true,
-            Some(k) => self.can_be_made_again(w, k, x, at, left),
+            Some(k) => self.can_rematerialize(w, k, x, at, left),
             None => self.lost(w, &x.view, at).is_none(),
         }
     }

@@ -1,19 +1,19 @@
-//! The requests (wishes) of codelets about memory blocks, and which of them hold at given addresses.
+//! The requests of codelets about memory blocks, and which of them hold at given addresses.
 //!
 //! The address of a field is that of the block that contains it: the block of its variable, or its landing buffer. Two
 //! fields in one block cannot be in different memory elements.
 //!
 //! Invariant: [`Facts`] follow from the addresses alone.
 
-use super::estimate::Costs;
 use super::space::{ALIGN, Space, Zone};
 use super::spread::Spread;
-use girder_codelet::cost::{MemFacts, Want};
+use crate::sizes::Costs;
+use girder_codelet::cost::{FieldRequest, MemFacts};
 use girder_ir::codelet::Codelet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::layout::{Content, MemoryBlock};
-use girder_ir::plan::{FieldLandings, Landing};
+use girder_ir::plan::{FieldLocation, FieldLocations};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
 use indexmap::IndexMap;
@@ -21,7 +21,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// A property of blocks that would make vertices faster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub(super) enum Wish {
+pub(super) enum BlockRequest {
     /// Two blocks of a tile share no memory element.
     Apart(Content, Content),
     /// A block is in interleaved memory.
@@ -30,10 +30,10 @@ pub(super) enum Wish {
     Aligned(Content, u32, u32),
 }
 
-/// Returns the wants of the codelets of a graph.
-pub(super) fn wants(graph: &Graph, costs: &Costs) -> Vec<(SpecId, Vec<Want>)> {
-    let of = |id| Some((id, costs[id].as_ref()?.wants().to_vec()));
-    graph.codelets.keys().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
+/// Returns the requests of the codelets of a graph about their fields.
+pub(super) fn field_requests(graph: &Graph, costs: &Costs) -> Vec<(SpecId, Vec<FieldRequest>)> {
+    let of = |id| Some((id, costs[id].as_ref()?.requests().to_vec()));
+    graph.codelets.keys().filter_map(of).filter(|(_, requests)| !requests.is_empty()).collect()
 }
 
 /// Returns the fields of a codelet that ask for an alignment in bytes.
@@ -41,24 +41,24 @@ pub(super) fn aligned(codelet: &Codelet) -> impl Iterator<Item = (FieldId, u32)>
     codelet.edges().filter(|(_, decl)| decl.align > 1).map(|(id, decl)| (id, decl.align))
 }
 
-/// Returns all wishes of a program and their tiles.
-pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish, Spread)> {
+/// Returns all requests of a program about blocks, and their tiles.
+pub(super) fn of(input: &Scheduled, field_requests: &[(SpecId, Vec<FieldRequest>)]) -> Vec<(BlockRequest, Spread)> {
     let mut ranks = Ranks::default();
-    let mut wishes: IndexMap<Wish, Vec<u32>, FxBuildHasher> = IndexMap::default();
+    let mut requests: IndexMap<BlockRequest, Vec<u32>, FxBuildHasher> = IndexMap::default();
     let mut last = None;
-    let mut add = |tile: u32, wish: Wish| {
-        if last.replace((tile, wish)) != Some((tile, wish)) {
-            wishes.entry(wish).or_default().push(tile);
+    let mut add = |tile: u32, request: BlockRequest| {
+        if last.replace((tile, request)) != Some((tile, request)) {
+            requests.entry(request).or_default().push(tile);
         }
     };
     for (id, family) in &input.families {
-        let wants = wants.iter().find(|w| w.0 == family.codelet);
-        for &want in wants.iter().flat_map(|w| &w.1) {
-            each(input, &mut ranks, id, fields(want), |tile, a, b| {
+        let of_codelet = field_requests.iter().find(|r| r.0 == family.codelet);
+        for &request in of_codelet.iter().flat_map(|r| &r.1) {
+            each(input, &mut ranks, id, fields(request), |tile, a, b| {
                 match b {
                     Some(b) if a.0 == b => {}
-                    Some(b) => add(tile, Wish::Apart(a.0.min(b), a.0.max(b))),
-                    None => add(tile, Wish::Interleaved(a.0)),
+                    Some(b) => add(tile, BlockRequest::Apart(a.0.min(b), a.0.max(b))),
+                    None => add(tile, BlockRequest::Interleaved(a.0)),
                 }
                 true
             });
@@ -68,29 +68,29 @@ pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish,
                 let at = offset.wrapping_neg().rem_euclid(i64::from(align)) as u32;
                 // Blocks always begin at multiples of `ALIGN`, so only a larger alignment is a request.
                 if u64::from(align) > ALIGN && u64::from(at).is_multiple_of(ALIGN) {
-                    add(tile, Wish::Aligned(content, at, align));
+                    add(tile, BlockRequest::Aligned(content, at, align));
                 }
                 true
             });
         }
     }
-    let spread = |(wish, mut tiles): (Wish, Vec<u32>)| {
+    let spread = |(request, mut tiles): (BlockRequest, Vec<u32>)| {
         tiles.sort_unstable();
         tiles.dedup();
-        (wish, Spread::of_tiles(tiles.into_iter().map(|t| (t, 1)).collect()))
+        (request, Spread::of_tiles(tiles.into_iter().map(|t| (t, 1)).collect()))
     };
-    wishes.into_iter().map(spread).collect()
+    requests.into_iter().map(spread).collect()
 }
 
 /// The numbers of buffers in the layout, by compute set.
 #[derive(Default)]
 struct Ranks(FxHashMap<ComputeSetId, Vec<u32>>);
 
-/// Returns the fields of a want.
-fn fields(want: Want) -> (FieldId, Option<FieldId>) {
-    match want {
-        Want::DifferentElements(a, b) => (a, Some(b)),
-        Want::Interleaved(a) => (a, None),
+/// Returns the fields of a request.
+fn fields(request: FieldRequest) -> (FieldId, Option<FieldId>) {
+    match request {
+        FieldRequest::DifferentElements(a, b) => (a, Some(b)),
+        FieldRequest::Interleaved(a) => (a, None),
     }
 }
 
@@ -109,10 +109,10 @@ fn each(
     let place = |field: FieldId| {
         let k = family.fields.iter().position(|f| f.field == field)?;
         let part = family.fields[k].parts.first().filter(|_| !family.fields[k].is_empty())?;
-        let landings: &FieldLandings = input.plan.landings[id].get(k)?;
-        Some(|instance: usize| match *landings.at.get(instance)? {
-            Landing::InPlace(base) => Some((Content::Var(part.var), i64::from(base))),
-            Landing::Buffer { buffer, offset } => {
+        let locations: &FieldLocations = input.plan.locations[id].get(k)?;
+        Some(|instance: usize| match *locations.at.get(instance)? {
+            FieldLocation::InPlace(base) => Some((Content::Var(part.var), i64::from(base))),
+            FieldLocation::Buffer { buffer, offset } => {
                 Some((Content::SetBuffer(family.set, *ranks.get(buffer as usize)?), i64::from(offset)))
             }
         })
@@ -134,7 +134,7 @@ fn each(
     }
 }
 
-/// The wants that hold for vertices, by the addresses of their blocks.
+/// The requests that hold for vertices, by the addresses of their blocks.
 pub struct Facts<'a> {
     allocated: &'a Allocated,
     space: Space,
@@ -149,18 +149,18 @@ impl<'a> Facts<'a> {
         Facts { allocated, space, usable, ranks: Ranks::default() }
     }
 
-    /// Returns the wants that hold for every vertex of a family.
-    pub fn of(&mut self, family: FamilyId, wants: &[Want]) -> MemFacts {
-        let granted: Vec<Want> = wants.iter().copied().filter(|&w| self.holds(family, w)).collect();
+    /// Returns the requests that hold for every vertex of a family.
+    pub fn of(&mut self, family: FamilyId, requests: &[FieldRequest]) -> MemFacts {
+        let granted: Vec<FieldRequest> = requests.iter().copied().filter(|&r| self.holds(family, r)).collect();
         MemFacts::granting(&granted)
     }
 
-    /// Returns whether a want holds for every vertex of a family.
-    pub(super) fn holds(&mut self, family: FamilyId, want: Want) -> bool {
+    /// Returns whether a request holds for every vertex of a family.
+    pub(super) fn holds(&mut self, family: FamilyId, request: FieldRequest) -> bool {
         let Facts { allocated, space, usable, ranks } = self;
         let layout = &allocated.layout;
         let (mut all, mut last) = (true, None);
-        each(allocated, ranks, family, fields(want), |tile, (a, _), b| {
+        each(allocated, ranks, family, fields(request), |tile, (a, _), b| {
             let here = Some((layout.class_of(tile), a, b));
             if last != here {
                 last = here;
@@ -188,10 +188,10 @@ impl<'a> Facts<'a> {
         all
     }
 
-    /// Returns whether a want fails because two fields of some vertex are in one block.
-    pub(super) fn is_one_block(&mut self, family: FamilyId, want: Want) -> bool {
+    /// Returns whether a request fails because two fields of some vertex are in one block.
+    pub(super) fn is_one_block(&mut self, family: FamilyId, request: FieldRequest) -> bool {
         let mut one = false;
-        each(self.allocated, &mut self.ranks, family, fields(want), |_, (a, _), b| {
+        each(self.allocated, &mut self.ranks, family, fields(request), |_, (a, _), b| {
             one = b == Some(a);
             !one
         });

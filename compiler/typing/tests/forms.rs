@@ -5,11 +5,11 @@ mod common;
 use common::runs::compare_runs;
 use common::same_codelet;
 use girder_codelet::verify;
-use girder_fusion::print::{Printed, Unprintable, codelet_text};
 use girder_ir::codelet::{Codelet, Elementary, Expr, ExprKind, Stmt};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::ast;
+use girder_typing::print::{Printed, Unprintable, codelet_text};
 use girder_typing::{Meaning, ModuleRef, Scope, specialise};
 
 /// A text and the prelude.

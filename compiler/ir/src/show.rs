@@ -1,6 +1,6 @@
-//! The text of a tensor, as `print` and `--get` show it.
+//! The text of a tensor, as `print` and `--get` show it, and of a static array.
 
-use girder_ir::types::{ElemType, Scalar};
+use crate::types::{ElemType, Scalar};
 
 /// A tensor with more elements than this is summarised.
 const WHOLE: u64 = 1000;
@@ -41,7 +41,7 @@ fn show_axis(ty: ElemType, shape: &[u64], bytes: &[u8], brief: bool, out: &mut S
 fn show_scalar(s: Scalar) -> String {
     match s.ty {
         ElemType::F32 => format!("{:?}", f32::from_bits(s.bits as u32)),
-        ElemType::F64 => format!("{:?}", f64::from_bits(s.bits)),
+        ElemType::F16 | ElemType::F64 => format!("{:?}", s.as_float().unwrap_or_default()),
         _ => s.to_string(),
     }
 }

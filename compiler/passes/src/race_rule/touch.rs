@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 
 /// The field, copy or step that accesses elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Who {
+pub(crate) enum Who {
     /// A field of the vertices of a family.
     Vertex(FamilyId, FieldId),
     /// The destination of a copy set's family.
@@ -29,7 +29,7 @@ pub(super) enum Who {
 
 /// The accesses of one part of one field.
 #[derive(Debug)]
-pub(super) struct Touch {
+pub(crate) struct Touch {
     /// The field, copy or step.
     pub who: Who,
     /// Whether elements may be written.
@@ -48,7 +48,7 @@ impl Touch {
 }
 
 /// Returns the touches of a compute set.
-pub(super) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
+pub(crate) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
     let mut touches = vec![];
     for &id in &graph.sets[set].families {
         let family = &graph.families[id];
@@ -62,7 +62,7 @@ pub(super) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
 }
 
 /// Returns the touches of a copy.
-pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
+pub(crate) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
     let mut touches = vec![];
     for (i, family) in graph.copies[copy].families.iter().enumerate() {
         touches.extend(Touch::all(Who::CopyTo(copy, i), true, Footprint::of_field(&family.domain, &family.dst)));
@@ -72,7 +72,7 @@ pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
 }
 
 /// Returns the touches of a copy in each replica. Replicas that send and receive the same are listed once.
-pub(super) fn of_copy_by_replica(graph: &Graph, copy: CopyId) -> Vec<Vec<Touch>> {
+pub(crate) fn of_copy_by_replica(graph: &Graph, copy: CopyId) -> Vec<Vec<Touch>> {
     let families = &graph.copies[copy].families;
     let mut roles: Vec<Vec<(bool, bool)>> = vec![];
     for replica in 0..graph.replicas {
@@ -97,7 +97,7 @@ pub(super) fn of_copy_by_replica(graph: &Graph, copy: CopyId) -> Vec<Vec<Touch>>
 }
 
 /// Returns the touches of branches, including those of called programs.
-pub(super) fn of_branches(graph: &Graph, branches: &[StepId]) -> Vec<Touch> {
+pub(crate) fn of_branches(graph: &Graph, branches: &[StepId]) -> Vec<Touch> {
     let of = |(branch, &root): (usize, &StepId)| {
         let mut touches = of_tree(graph, root);
         touches.iter_mut().for_each(|t| t.branch = branch);

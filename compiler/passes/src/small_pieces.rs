@@ -1,0 +1,8 @@
+//! When pieces of a transfer are too small to travel one by one.
+//!
+//! Invariant: `place-tiles` estimates, and `plan-transfers` decides, with the same numbers.
+
+/// The number of pieces from which on they are made contiguous.
+pub(crate) const MANY_PIECES: u32 = 4;
+/// The size in bytes from which on a piece is sent by itself.
+pub(crate) const FEW_BYTES: u32 = 32;
