@@ -295,7 +295,7 @@ impl Elaborator<'_> {
         f: impl FnOnce(&mut Self, Span) -> Result<T>,
     ) -> Result<T> {
         let (place, span) = (c.phases[phase].place, c.span);
-        let reverse = c.phases[phase].nodes.first().is_some_and(|n| n.reverse);
+        let reverse = c.phases[phase].begins_backwards();
         let (value, nodes) = self.named_nodes(place, name, reverse, |this| f(this, span))?;
         c.phases[phase].before.extend(nodes);
         Ok(value)

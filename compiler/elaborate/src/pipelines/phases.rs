@@ -11,6 +11,7 @@ use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::gradients::tape::{each_tensor, map_tensors};
 use crate::value::{Place, Tensor, Value};
 use girder_ir::graph::VarClass;
+use girder_ir::program::Effect;
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Result, Span};
 use smol_str::{SmolStr, format_smolstr};
@@ -44,9 +45,27 @@ impl Phase {
             places.push(self.place);
             places.len() - 1
         });
-        let (forward, reverse) = (self.nodes.iter().any(|n| !n.reverse), self.nodes.iter().any(|n| n.reverse));
-        PhaseKind { place, forward, reverse }
+        let directions = directions(&self.nodes);
+        PhaseKind { place, forward: directions.contains(&false), reverse: directions.contains(&true) }
     }
+
+    /// Returns whether its first step runs backwards.
+    pub fn begins_backwards(&self) -> bool {
+        directions(&self.nodes).first().copied().unwrap_or(false)
+    }
+}
+
+/// Returns for each step whether it runs backwards. A step that ends a value (`undef`) runs with the step after it in
+/// its stage: the reverse program ends what it keeps before the forward steps that make it anew.
+fn directions(nodes: &[Node]) -> Vec<bool> {
+    let mut all: Vec<bool> = nodes.iter().map(|n| n.reverse).collect();
+    for k in (1..nodes.len()).rev() {
+        let is_end = matches!(nodes[k - 1].kind, NodeKind::Effect(Effect::Undef { .. }));
+        if is_end && nodes[k - 1].stage == nodes[k].stage {
+            all[k - 1] = all[k];
+        }
+    }
+    all
 }
 
 impl Elaborator<'_> {
@@ -61,19 +80,18 @@ impl Elaborator<'_> {
     ) -> Result<Vec<Phase>> {
         let separates = options.schedule.separates_directions();
         let mut phases: Vec<Phase> = vec![];
-        for node in nodes {
+        let mut direction = false;
+        for (reverse, node) in directions(&nodes).into_iter().zip(nodes) {
             let Some(number) = node.stage else {
                 self.add_to_last_phase(&mut phases, node, locals, span)?;
                 continue;
             };
             let stage = &stages[number as usize];
-            let goes_on = |p: &Phase| {
-                let turns = separates && p.nodes.last().is_some_and(|n| n.reverse != node.reverse);
-                p.place == stage.place && !turns
-            };
-            if !phases.last().is_some_and(goes_on) {
-                phases.push(Phase::new(stage, node.reverse));
+            let turns = separates && reverse != direction;
+            if turns || phases.last().is_none_or(|p| p.place != stage.place) {
+                phases.push(Phase::new(stage, reverse));
             }
+            direction = reverse;
             if let Some(phase) = phases.last_mut() {
                 phase.nodes.push(node);
             }
