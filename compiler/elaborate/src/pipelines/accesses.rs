@@ -30,8 +30,15 @@ impl Accesses {
     /// Returns what some steps touch.
     pub fn of<'n>(graph: &Graph, nodes: impl IntoIterator<Item = &'n Node>) -> Accesses {
         let mut all = Accesses::default();
-        nodes.into_iter().for_each(|node| all.node(graph, node));
+        nodes.into_iter().for_each(|node| all.add(graph, node));
         all
+    }
+
+    /// Returns whether the order of these steps and others before them matters: some write a variable that the others
+    /// access.
+    pub fn depends_on(&self, before: &Accesses) -> bool {
+        self.reads.keys().any(|v| before.writes.contains_key(v))
+            || self.writes.keys().any(|&v| before.touch(v).is_some())
     }
 
     /// Returns the first step that reads or writes a variable.
@@ -39,9 +46,10 @@ impl Accesses {
         self.writes.get(&var).or(self.reads.get(&var)).copied()
     }
 
-    fn node(&mut self, graph: &Graph, node: &Node) {
+    /// Adds what a step touches.
+    pub fn add(&mut self, graph: &Graph, node: &Node) {
         let at = node.origin;
-        let mut inside = |body: &Body| body.nodes.iter().for_each(|n| self.node(graph, n));
+        let mut inside = |body: &Body| body.nodes.iter().for_each(|n| self.add(graph, n));
         match &node.kind {
             NodeKind::Execute(set) => self.set(graph, *set, at),
             NodeKind::Copy(copy) => self.copy(graph, *copy, at),

@@ -1,16 +1,17 @@
 //! Phases: the steps of a pipeline, by the places on which they run.
 //!
 //! Invariant: phases keep the order of the steps, except steps of a `grad` that belong to no stage: such a step moves
-//! to the last phase on which it depends: one of the two writes a variable that the other accesses.
+//! to the last phase on which it depends: one of the two writes a variable that the other accesses. If there is none,
+//! it moves to the first phase that depends on it.
 
 use super::accesses::Accesses;
 use super::schedule::PhaseKind;
-use super::stages::Stage;
+use super::stages::{Stage, StageNumber};
 use super::{Locals, Options};
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::gradients::tape::{each_tensor, map_tensors};
 use crate::value::{Place, Tensor, Value};
-use girder_ir::graph::VarClass;
+use girder_ir::graph::{Graph, VarClass};
 use girder_ir::program::Effect;
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Result, Span};
@@ -68,6 +69,39 @@ fn directions(nodes: &[Node]) -> Vec<bool> {
     all
 }
 
+/// Phases in the making.
+#[derive(Default)]
+struct Sorted {
+    phases: Vec<Phase>,
+    /// Steps of a `grad` that belong to no stage and depend on no phase, such as zeros to which stages add.
+    waiting: Vec<Node>,
+}
+
+impl Sorted {
+    /// Returns the last phase on which a step depends.
+    fn last_before(&self, graph: &Graph, node: &Node) -> Option<usize> {
+        let own = Accesses::of(graph, [node]);
+        self.phases.iter().rposition(|p| own.depends_on(&Accesses::of(graph, &p.nodes)))
+    }
+
+    /// Removes and returns the waiting steps on which a step depends, in order.
+    fn due(&mut self, graph: &Graph, node: &Node) -> Vec<Node> {
+        let mut due = vec![];
+        if self.waiting.is_empty() {
+            return due;
+        }
+        let mut own = Accesses::of(graph, [node]);
+        for k in (0..self.waiting.len()).rev() {
+            if own.depends_on(&Accesses::of(graph, [&self.waiting[k]])) {
+                own.add(graph, &self.waiting[k]);
+                due.push(self.waiting.remove(k));
+            }
+        }
+        due.reverse();
+        due
+    }
+}
+
 impl Elaborator<'_> {
     /// Returns the phases of the steps of a pipeline.
     pub(super) fn phases_of(
@@ -79,47 +113,62 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Result<Vec<Phase>> {
         let separates = options.schedule.separates_directions();
-        let mut phases: Vec<Phase> = vec![];
+        let mut all = Sorted::default();
         let mut direction = false;
         for (reverse, node) in directions(&nodes).into_iter().zip(nodes) {
             let Some(number) = node.stage else {
-                self.add_to_last_phase(&mut phases, node, locals, span)?;
+                self.put_outside_stages(&mut all, node, locals, span)?;
                 continue;
             };
             let stage = &stages[number as usize];
             let turns = separates && reverse != direction;
-            if turns || phases.last().is_none_or(|p| p.place != stage.place) {
-                phases.push(Phase::new(stage, reverse));
+            if turns || all.phases.last().is_none_or(|p| p.place != stage.place) {
+                all.phases.push(Phase::new(stage, reverse));
             }
             direction = reverse;
-            if let Some(phase) = phases.last_mut() {
-                phase.nodes.push(node);
-            }
+            let last = all.phases.len() - 1;
+            self.put_into(&mut all, last, node, locals);
         }
-        if phases.is_empty() {
+        let Sorted { mut phases, waiting } = all;
+        let Some(last) = phases.last_mut() else {
             let message = "this pipeline has no steps in stages";
             let help = "write its steps in stages: `let a = stage on ipu(0) { … };`";
             return Err(self.error_help("pipeline::no_stage", span, message, help));
-        }
+        };
+        let stage = last.nodes.last().and_then(|n| n.stage);
+        waiting.into_iter().for_each(|node| self.adopt(last, node, stage, locals));
         Ok(phases)
     }
 
-    /// Adds a step of a `grad` that belongs to no stage to the last phase on which it depends. Reports other steps
-    /// outside stages.
-    fn add_to_last_phase(&mut self, phases: &mut [Phase], mut node: Node, locals: &Locals, span: Span) -> Result<()> {
-        let own = Accesses::of(&self.graph, [&node]);
-        let meets = |p: &&mut Phase| {
-            let all = Accesses::of(&self.graph, &p.nodes);
-            let written = own.reads.keys().any(|v| all.writes.contains_key(v));
-            written || own.writes.keys().any(|&v| all.touch(v).is_some())
-        };
-        let reverse = node.reverse;
-        let Some(phase) = phases.iter_mut().rev().find(meets).filter(|_| reverse) else {
+    /// Puts a step into a phase, after those on which it depends.
+    fn put_into(&mut self, all: &mut Sorted, k: usize, node: Node, locals: &Locals) {
+        let due = all.due(&self.graph, &node);
+        let phase = &mut all.phases[k];
+        due.into_iter().for_each(|before| self.adopt(phase, before, node.stage, locals));
+        phase.nodes.push(node);
+    }
+
+    /// Puts a step of a `grad` that belongs to no stage into the last phase on which it depends, or lets it wait for a
+    /// phase that depends on it. Reports other steps outside stages.
+    fn put_outside_stages(&mut self, all: &mut Sorted, node: Node, locals: &Locals, span: Span) -> Result<()> {
+        if !node.reverse {
             let at = self.graph.origins.span(node.origin);
             let d = Diagnostic::error("pipeline::step", at, "a step of a pipeline that is in no stage");
             let d = d.label(span, "in this pipeline");
             return Err(self.report(d.help("put it into a stage, or before or after the pipeline")));
+        }
+        let Some(k) = all.last_before(&self.graph, &node) else {
+            all.waiting.push(node);
+            return Ok(());
         };
+        let stage = all.phases[k].nodes.last().and_then(|n| n.stage);
+        let due = all.due(&self.graph, &node);
+        due.into_iter().chain([node]).for_each(|node| self.adopt(&mut all.phases[k], node, stage, locals));
+        Ok(())
+    }
+
+    /// Appends a step that belongs to no stage to a phase, on whose tiles it runs from now on.
+    fn adopt(&mut self, phase: &mut Phase, mut node: Node, stage: Option<StageNumber>, locals: &Locals) {
         let within = self.some_tiles(phase.place);
         if let NodeKind::Execute(set) = node.kind {
             for &id in &self.graph.sets[set].families {
@@ -129,15 +178,14 @@ impl Elaborator<'_> {
                 }
             }
         }
-        for &var in own.writes.keys().filter(|v| locals.contains(v)) {
+        for &var in Accesses::of(&self.graph, [&node]).writes.keys().filter(|v| locals.contains(v)) {
             let var = &mut self.graph.vars[var];
             if var.class == VarClass::Temp && var.mapping.is_none() && var.within.is_none() {
                 var.within = within;
             }
         }
-        node.stage = phase.nodes.last().and_then(|n| n.stage);
+        node.stage = stage;
         phase.nodes.push(node);
-        Ok(())
     }
 
     /// Adds each tensor of a value to an accumulator, in the last phase that writes it. Returns the value with the
