@@ -37,6 +37,9 @@ struct ListTraffic {
     /// What each tile sends and receives.
     sent: FxHashMap<u32, u64>,
     received: FxHashMap<u32, u64>,
+    /// What of this crosses processors if the sender is the receiver.
+    sent_across: FxHashMap<u32, u64>,
+    received_across: FxHashMap<u32, u64>,
     /// What a receiver receives in all.
     bytes: u64,
 }
@@ -81,9 +84,14 @@ fn by_list(phase: &Phase, lists: &PairLists, machine: &Machine) -> Vec<ListTraff
         for to in phase.receivers(transfer) {
             let (to, Some(k)) = tile_of(to.tile, machine.tiles()) else { continue };
             let Some(own) = all.get_mut(k) else { continue };
-            *own.flows.entry((machine.ipu_of(from), machine.ipu_of(to))).or_default() += bytes;
+            let (home, there) = (machine.ipu_of(from), machine.ipu_of(to));
+            *own.flows.entry((home, there)).or_default() += bytes;
             *own.sent.entry(from).or_default() += bytes;
             *own.received.entry(to).or_default() += bytes;
+            if home != there {
+                *own.sent_across.entry(from).or_default() += bytes;
+                *own.received_across.entry(to).or_default() += bytes;
+            }
             own.bytes += bytes;
         }
     }
@@ -100,7 +108,14 @@ fn fullest(lists: &PairLists, of_lists: &[ListTraffic], machine: &Machine) -> (u
             let away = || list.iter().filter(|p| p.sender != p.receiver);
             let sends = away().filter(|p| p.sender == replica).count() as u64;
             let receives = away().filter(|p| p.receiver == replica).count() as u64;
-            for (side, count, loads) in [(true, sends, &own.sent), (false, receives, &own.received)] {
+            let within = list.iter().filter(|p| p.sender == replica && p.receiver == replica).count() as u64;
+            let all = [
+                (true, sends, &own.sent),
+                (false, receives, &own.received),
+                (true, within, &own.sent_across),
+                (false, within, &own.received_across),
+            ];
+            for (side, count, loads) in all {
                 if count > 0 {
                     loads.iter().for_each(|(&tile, &load)| *tiles.entry((side, tile)).or_default() += count * load);
                 }

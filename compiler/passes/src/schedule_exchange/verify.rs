@@ -56,7 +56,7 @@ fn between_replicas(plan: &StepPlan, copy: &CopySet, machine: &Machine, schedule
         for to in plan.before.receivers(transfer) {
             let list = (to.tile / tiles).checked_sub(1).and_then(|k| lists.get(k as usize));
             let list = list.ok_or_else(|| format!("tile {} is that of no receiver", to.tile))?;
-            for pair in list.iter().filter(|pair| pair.sender != pair.receiver) {
+            for pair in list.iter() {
                 let from = Loc { tile: real(pair.sender, transfer.from.tile), ..transfer.from };
                 let to = To::One(Loc { tile: real(pair.receiver, to.tile % tiles), ..to });
                 all.transfers.push(Transfer { from, to, words: transfer.words });
