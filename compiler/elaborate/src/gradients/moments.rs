@@ -10,7 +10,7 @@ use crate::value::Place;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Field};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, StreamId, VarId};
 use girder_ir::view::{View, ViewPart, overlap};
 use girder_source::Span;
 use rustc_hash::FxHashMap;
@@ -53,6 +53,8 @@ pub struct Recorder {
     pub in_reverse: Vec<Range<Moment>>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
+    /// Remote buffers that are stashes, each with what needs it.
+    pub beside: Vec<(StreamId, Span)>,
     last_path: Option<Rc<[SmolStr]>>,
     last_places: Option<Rc<[Place]>>,
 }

@@ -78,14 +78,10 @@ impl Elaborator<'_> {
     }
 
     fn stash_beside(&mut self, t: &Tensor, keeping: &Keeping<'_>) -> Result<Stash> {
-        if self.emission.stage().is_some() {
-            let message = "a loop in a stage cannot keep its values beside the tiles: those of other micro-batches \
-                           would overwrite them";
-            let help = "write `#[recompute]` before the `let` of the stage instead, which keeps only what goes into it";
-            return Err(self.error_help("pipeline::stream", keeping.span, message, help));
-        }
         let name = self.entities.vars.unique(keeping.name.clone());
-        self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), keeping.span).map(Stash::Beside)
+        let stream = self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), keeping.span)?;
+        self.recorder.beside.push((stream, keeping.span));
+        Ok(Stash::Beside(stream))
     }
 
     /// Emits the steps that write a row.

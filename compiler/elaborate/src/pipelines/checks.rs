@@ -12,12 +12,14 @@ use girder_source::{Diagnostic, OriginId, Result, Span};
 use std::collections::BTreeSet;
 
 impl Elaborator<'_> {
-    /// Reports what must not be in a pipeline; `touched` is what each phase touches.
+    /// Reports what must not be in a pipeline; `touched` is what each phase touches. With `in_turn`, a micro-batch ends
+    /// before the next one begins.
     pub(super) fn check_pipeline(
         &mut self,
         phases: &[Phase],
         touched: &[Accesses],
         locals: &Locals,
+        in_turn: bool,
         span: Span,
     ) -> Result<()> {
         // One phase takes the micro-batches in order.
@@ -28,7 +30,7 @@ impl Elaborator<'_> {
             let d = d.label(span, "stages of this pipeline overlap, so their order is that of the schedule");
             return Err(self.report(d.help("let the pipeline give the value, and use it after the pipeline")));
         }
-        self.check_streams(touched)?;
+        self.check_streams(touched, in_turn)?;
         let vars: BTreeSet<VarId> =
             touched.iter().flat_map(|a| a.reads.keys().chain(a.writes.keys())).copied().collect();
         for var in vars {
@@ -41,10 +43,20 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    fn check_streams(&mut self, touched: &[Accesses]) -> Result<()> {
+    fn check_streams(&mut self, touched: &[Accesses], in_turn: bool) -> Result<()> {
         for (k, phase) in touched.iter().enumerate() {
             for (stream, &at) in &phase.streams {
                 let Some(&before) = touched[..k].iter().find_map(|a| a.streams.get(stream)) else { continue };
+                if let Some(&(_, needed)) = self.recorder.beside.iter().find(|(stash, _)| stash == stream) {
+                    if in_turn {
+                        continue;
+                    }
+                    let message = "a loop in a stage cannot keep its values beside the tiles: those of other \
+                                   micro-batches would overwrite them";
+                    let help = "write `#[recompute]` before the `let` of the stage instead, which keeps only what goes \
+                                into it, or use the schedule \"sharded\"";
+                    return Err(self.error_help("pipeline::stream", needed, message, help));
+                }
                 let found = &self.graph.streams[*stream];
                 let (what, help) = match found.rows {
                     None => (

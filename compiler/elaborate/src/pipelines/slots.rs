@@ -35,13 +35,14 @@ impl Elaborator<'_> {
         let mut phases = self.phases_of(nodes, stages, &locals, options, span)?;
         let (value, zeros) = self.accumulated(&mut phases, value, span)?;
         let touched: Vec<Accesses> = phases.iter().map(|p| Accesses::of(&self.graph, &p.nodes)).collect();
-        self.check_pipeline(&phases, &touched, &locals, span)?;
+        let count = options.micro_batches;
+        let in_turn = options.schedule == Schedule::Sharded || phases.len() == 1 || count == 1;
+        self.check_pipeline(&phases, &touched, &locals, in_turn, span)?;
         let outside = |var: &&VarId| !locals.contains(var);
         let reads = touched.iter().flat_map(|a| a.reads.keys()).filter(outside).copied().collect();
         let writes = touched.iter().flat_map(|a| a.writes.keys()).filter(outside).copied().collect();
         self.place_nodes(zeros);
-        let count = options.micro_batches;
-        if options.schedule == Schedule::Sharded || phases.len() == 1 || count == 1 {
+        if in_turn {
             let nodes = phases.into_iter().flat_map(|p| p.nodes).collect();
             let body = Body { nodes, ..Body::default() };
             self.push(NodeKind::Repeat { count, index: None, body }, span)?;
