@@ -74,10 +74,10 @@ impl Elaborator<'_> {
         let advances = if is_iteration { Advances::default() } else { self.take_advances(w, &mut nodes, &during) };
         let mut sides = Accesses::default();
         nodes.iter().for_each(|n| self.accesses(n, &mut sides));
-        if nodes.iter().any(|n| self.has_effect(&n.kind)) {
-            let message = "an effect is not computed again";
-            let d = girder_source::Diagnostic::error("grad::recompute", span, message);
-            let d = d.label(w.span, "gradient taken here");
+        if let Some(effect) = nodes.iter().find_map(effect_in) {
+            let at = self.graph.origins.span(effect.origin);
+            let d = Diagnostic::error("grad::recompute", at, "an effect is not computed again").here("this effect");
+            let d = d.label(span, "in this part").label(w.span, "gradient taken here");
             let help = "move `print`, streams, rows of remote buffers, `abort`, `call` and `while` out of the part";
             return Err(self.report(d.help(help)));
         }
@@ -331,18 +331,6 @@ impl Elaborator<'_> {
         keep
     }
 
-    fn has_effect(&self, kind: &NodeKind) -> bool {
-        let inside = |b: &Body| b.nodes.iter().any(|n| self.has_effect(&n.kind));
-        match kind {
-            NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => false,
-            NodeKind::Repeat { body, .. } => inside(body),
-            NodeKind::If { then, els, .. } => inside(then) || inside(els),
-            NodeKind::Switch { cases, default, .. } => cases.iter().any(|(_, b)| inside(b)) || inside(default),
-            NodeKind::Par(list) => list.iter().any(inside),
-            NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => true,
-        }
-    }
-
     pub(super) fn accesses(&self, node: &Node, out: &mut Accesses) {
         let view = |v: &View, set: &mut FxHashSet<VarId>| set.extend(v.vars());
         match &node.kind {
@@ -401,5 +389,20 @@ impl Elaborator<'_> {
         if alone && let Some(segment) = self.emission.body_mut().and_then(|b| b.tape.last_mut()).map(Rc::make_mut) {
             (segment.stage, segment.places) = (first.stage, first.places.clone());
         }
+    }
+}
+
+/// Returns the first step that cannot run twice, in a step or in its bodies.
+fn effect_in(node: &Node) -> Option<&Node> {
+    let inside = |b: &Body| b.nodes.iter().find_map(effect_in);
+    match &node.kind {
+        NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => None,
+        NodeKind::Repeat { body, .. } => inside(body),
+        NodeKind::If { then, els, .. } => inside(then).or_else(|| inside(els)),
+        NodeKind::Switch { cases, default, .. } => {
+            cases.iter().find_map(|(_, b)| inside(b)).or_else(|| inside(default))
+        }
+        NodeKind::Par(list) => list.iter().find_map(inside),
+        NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => Some(node),
     }
 }
