@@ -130,6 +130,10 @@ impl<'a> Elaborator<'a> {
         let (start, count) = match arg {
             Value::Int(k) => (*k, 1),
             Value::Range(r) if r.step == 1 && r.count >= 1 => (r.start, r.count),
+            Value::Range(_) => {
+                let message = "a place is an ascending range of at least one ipu";
+                return Err(self.error("place::empty", span, message));
+            }
             other => {
                 let message = format!("`ipu` takes an integer or a range, not {}", other.describe());
                 return Err(self.error("place::not_a_tile", span, message));
