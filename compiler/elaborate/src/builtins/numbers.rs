@@ -13,8 +13,14 @@ impl Elaborator<'_> {
     /// Calls a function on static numbers; on tensors, through the prelude.
     pub(super) fn call_number(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
         if given.iter().any(|g| matches!(g.value, Value::Tensor(_))) {
-            if name == "int" || name == "float" {
-                let help = "its elements are known only at run time; convert them with `i32(x)`, `f32(x)`, …";
+            let known = match name {
+                "int" | "float" => Some("convert them with `i32(x)`, `f32(x)`, …"),
+                "string" => Some("print them: `print(\"label\", x)`"),
+                "div_ceil" => Some("write `(a + b - 1) / b`"),
+                _ => None,
+            };
+            if let Some(instead) = known {
+                let help = format!("its elements are known only at run time; {instead}");
                 return Err(self.error_help(
                     "elaborate::type_mismatch",
                     span,
