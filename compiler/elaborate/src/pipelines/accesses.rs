@@ -4,7 +4,7 @@
 
 use crate::elaborator::{Body, Node, NodeKind};
 use girder_ir::codelet::Dir;
-use girder_ir::family::Field;
+use girder_ir::family::{Domain, Field};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, StreamId, VarId};
 use girder_ir::program::{Effect, StepKind};
@@ -49,123 +49,148 @@ impl Accesses {
     /// Adds what a step touches.
     pub fn add(&mut self, graph: &Graph, node: &Node) {
         let at = node.origin;
-        let mut inside = |body: &Body| body.nodes.iter().for_each(|n| self.add(graph, n));
-        match &node.kind {
-            NodeKind::Execute(set) => self.set(graph, *set, at),
-            NodeKind::Copy(copy) => self.copy(graph, *copy, at),
-            NodeKind::Repeat { index, body, .. } => {
-                inside(body);
-                self.index(*index, at);
-            }
-            NodeKind::While { before, cond, body } => {
-                [before, body].into_iter().for_each(inside);
-                self.read(cond, at);
-            }
-            NodeKind::If { cond, then, els } => {
-                [then, els].into_iter().for_each(inside);
-                self.read(cond, at);
-            }
-            NodeKind::Switch { on, cases, default } => {
-                cases.iter().map(|(_, body)| body).chain([default]).for_each(inside);
-                self.read(on, at);
-            }
-            NodeKind::Par(branches) => branches.iter().for_each(inside),
-            NodeKind::Call(program) => self.step(graph, graph.programs[*program].body, at),
-            NodeKind::Effect(effect) => self.effect(effect, at),
-        }
-    }
-
-    /// Adds the steps of a called program.
-    fn step(&mut self, graph: &Graph, root: StepId, at: OriginId) {
-        let mut left = vec![root];
-        while let Some(step) = left.pop() {
-            let step = &graph.steps[step];
-            match &step.kind {
-                StepKind::Execute(set) => self.set(graph, *set, at),
-                StepKind::Copy(copy) => self.copy(graph, *copy, at),
-                StepKind::Repeat { index, .. } => self.index(*index, at),
-                StepKind::While { cond: view, .. } | StepKind::If { cond: view, .. } => self.read(view, at),
-                StepKind::Switch { on, .. } => self.read(on, at),
-                StepKind::Call(program) => left.push(graph.programs[*program].body),
-                StepKind::Effect(effect) => self.effect(effect, at),
-                StepKind::Seq(_) | StepKind::Par(_) => {}
-            }
-            left.extend(step.children());
-        }
-    }
-
-    fn set(&mut self, graph: &Graph, set: ComputeSetId, at: OriginId) {
-        for &id in &graph.sets[set].families {
-            let family = &graph.families[id];
-            let fields = &graph.codelets[family.codelet].fields;
-            for field in &family.fields {
-                match fields[field.field].dir {
-                    Dir::In => self.field(field, true, false, at),
-                    Dir::Out => self.field(field, false, true, at),
-                    _ => self.field(field, true, true, at),
+        each_touch(graph, node, false, &mut |touch| match touch {
+            Touch::Field { field, reads, writes, .. } => {
+                for part in &field.parts {
+                    if reads {
+                        self.reads.entry(part.var).or_insert(at);
+                    }
+                    if writes {
+                        self.writes.entry(part.var).or_insert(at);
+                    }
                 }
             }
+            Touch::View { view, writes } => {
+                let into = if writes { &mut self.writes } else { &mut self.reads };
+                view.parts.iter().for_each(|p| _ = into.entry(p.var).or_insert(at));
+            }
+            Touch::Index(var) => _ = self.writes.entry(var).or_insert(at),
+            Touch::Stream(stream) => _ = self.streams.entry(stream).or_insert(at),
+            Touch::Ordered(what) => self.ordered.push((what, at)),
+        });
+    }
+}
+
+/// What a step touches.
+pub enum Touch<'g> {
+    /// A field of vertices, or a side of copies.
+    Field {
+        /// The elements of each instance.
+        field: &'g Field,
+        /// The instances.
+        domain: &'g Domain,
+        reads: bool,
+        writes: bool,
+    },
+    /// A view that an effect or a condition reads, or an effect writes.
+    View { view: &'g View, writes: bool },
+    /// The index of a loop, which the loop writes.
+    Index(VarId),
+    Stream(StreamId),
+    /// An effect that the host observes in the order of all steps.
+    Ordered(&'static str),
+}
+
+/// Calls `f` with what a step touches; if `certain`, only with what it touches whenever it runs, and not with the steps
+/// of called programs.
+pub fn each_touch<'g>(graph: &'g Graph, node: &'g Node, certain: bool, f: &mut dyn FnMut(Touch<'g>)) {
+    let inside = |body: &'g Body, f: &mut dyn FnMut(Touch<'g>)| {
+        body.nodes.iter().for_each(|n| each_touch(graph, n, certain, f));
+    };
+    let read = |view| Touch::View { view, writes: false };
+    match &node.kind {
+        NodeKind::Execute(set) => each_field(graph, *set, f),
+        NodeKind::Copy(copy) => each_side(graph, *copy, f),
+        NodeKind::Repeat { count: 0, .. } if certain => {}
+        NodeKind::Repeat { index, body, .. } => {
+            inside(body, f);
+            index.iter().for_each(|(var, ..)| f(Touch::Index(*var)));
+        }
+        NodeKind::While { .. } | NodeKind::If { .. } | NodeKind::Switch { .. } | NodeKind::Call(_) if certain => {}
+        NodeKind::While { before, cond, body } => {
+            [before, body].into_iter().for_each(|b| inside(b, f));
+            f(read(cond));
+        }
+        NodeKind::If { cond, then, els } => {
+            [then, els].into_iter().for_each(|b| inside(b, f));
+            f(read(cond));
+        }
+        NodeKind::Switch { on, cases, default } => {
+            cases.iter().map(|(_, body)| body).chain([default]).for_each(|b| inside(b, f));
+            f(read(on));
+        }
+        NodeKind::Par(branches) => branches.iter().for_each(|b| inside(b, f)),
+        NodeKind::Call(program) => each_step(graph, graph.programs[*program].body, f),
+        NodeKind::Effect(effect) => each_of_effect(effect, f),
+    }
+}
+
+/// Calls `f` with what the steps of a called program touch.
+fn each_step<'g>(graph: &'g Graph, root: StepId, f: &mut dyn FnMut(Touch<'g>)) {
+    let mut left = vec![root];
+    while let Some(step) = left.pop() {
+        let step = &graph.steps[step];
+        match &step.kind {
+            StepKind::Execute(set) => each_field(graph, *set, f),
+            StepKind::Copy(copy) => each_side(graph, *copy, f),
+            StepKind::Repeat { index, .. } => index.iter().for_each(|(var, ..)| f(Touch::Index(*var))),
+            StepKind::While { cond: view, .. } | StepKind::If { cond: view, .. } | StepKind::Switch { on: view, .. } => {
+                f(Touch::View { view, writes: false });
+            }
+            StepKind::Call(program) => left.push(graph.programs[*program].body),
+            StepKind::Effect(effect) => each_of_effect(effect, f),
+            StepKind::Seq(_) | StepKind::Par(_) => {}
+        }
+        left.extend(step.children());
+    }
+}
+
+fn each_field<'g>(graph: &'g Graph, set: ComputeSetId, f: &mut dyn FnMut(Touch<'g>)) {
+    for &id in &graph.sets[set].families {
+        let family = &graph.families[id];
+        let fields = &graph.codelets[family.codelet].fields;
+        for field in &family.fields {
+            let dir = fields[field.field].dir;
+            let (reads, writes) = (dir != Dir::Out, dir != Dir::In);
+            f(Touch::Field { field, domain: &family.domain, reads, writes });
         }
     }
+}
 
-    fn copy(&mut self, graph: &Graph, copy: CopyId, at: OriginId) {
-        for family in &graph.copies[copy].families {
-            self.field(&family.src, true, false, at);
-            self.field(&family.dst, false, true, at);
+fn each_side<'g>(graph: &'g Graph, copy: CopyId, f: &mut dyn FnMut(Touch<'g>)) {
+    for family in &graph.copies[copy].families {
+        let domain = &family.domain;
+        f(Touch::Field { field: &family.src, domain, reads: true, writes: false });
+        f(Touch::Field { field: &family.dst, domain, reads: false, writes: true });
+    }
+}
+
+fn each_of_effect<'g>(effect: &'g Effect, f: &mut dyn FnMut(Touch<'g>)) {
+    let (read, write) = (|view| Touch::View { view, writes: false }, |view| Touch::View { view, writes: true });
+    match effect {
+        Effect::Read { stream, into } => {
+            f(Touch::Stream(*stream));
+            f(write(into));
         }
-    }
-
-    fn field(&mut self, field: &Field, reads: bool, writes: bool, at: OriginId) {
-        for part in &field.parts {
-            if reads {
-                self.reads.entry(part.var).or_insert(at);
-            }
-            if writes {
-                self.writes.entry(part.var).or_insert(at);
-            }
+        Effect::Write { stream, from } => {
+            f(Touch::Stream(*stream));
+            f(read(from));
         }
-    }
-
-    fn index(&mut self, index: Option<(VarId, i32, i32)>, at: OriginId) {
-        if let Some((var, ..)) = index {
-            self.writes.entry(var).or_insert(at);
+        Effect::Seek { stream, row } => {
+            f(Touch::Stream(*stream));
+            f(read(row));
         }
-    }
-
-    fn read(&mut self, view: &View, at: OriginId) {
-        view.parts.iter().for_each(|p| _ = self.reads.entry(p.var).or_insert(at));
-    }
-
-    fn write(&mut self, view: &View, at: OriginId) {
-        view.parts.iter().for_each(|p| _ = self.writes.entry(p.var).or_insert(at));
-    }
-
-    fn effect(&mut self, effect: &Effect, at: OriginId) {
-        match effect {
-            Effect::Read { stream, into } => {
-                self.streams.entry(*stream).or_insert(at);
-                self.write(into, at);
-            }
-            Effect::Write { stream, from } => {
-                self.streams.entry(*stream).or_insert(at);
-                self.read(from, at);
-            }
-            Effect::Seek { stream, row } => {
-                self.streams.entry(*stream).or_insert(at);
-                self.read(row, at);
-            }
-            Effect::Undef { what } => self.write(what, at),
-            Effect::Print { value, .. } => {
-                self.read(value, at);
-                self.ordered.push(("print", at));
-            }
-            Effect::PrintText { .. } => self.ordered.push(("print", at)),
-            Effect::Abort { when, .. } => {
-                when.iter().for_each(|view| self.read(view, at));
-                self.ordered.push(("abort", at));
-            }
-            Effect::Sync => self.ordered.push(("sync", at)),
+        Effect::Undef { what } => f(write(what)),
+        Effect::Print { value, .. } => {
+            f(read(value));
+            f(Touch::Ordered("print"));
         }
+        Effect::PrintText { .. } => f(Touch::Ordered("print")),
+        Effect::Abort { when, .. } => {
+            when.iter().for_each(|view| f(read(view)));
+            f(Touch::Ordered("abort"));
+        }
+        Effect::Sync => f(Touch::Ordered("sync")),
     }
 }
 

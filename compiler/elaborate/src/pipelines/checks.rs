@@ -4,10 +4,12 @@
 
 use super::Locals;
 use super::accesses::Accesses;
+use super::elements::{self, Regions};
 use super::phases::Phase;
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, Node};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
+use girder_ir::region::least_common;
 use girder_source::{Diagnostic, OriginId, Result, Span};
 use std::collections::BTreeSet;
 
@@ -83,20 +85,54 @@ impl Elaborator<'_> {
         if let Some(writer) = writer {
             let other = (0..touched.len()).find(|&k| k != writer && touched[k].touch(var).is_some());
             let Some(other) = other else { return Ok(()) };
-            let written = touched[writer].writes.get(&var).copied().map(at);
-            let (written, seen) =
-                (written.unwrap_or(Span::NONE), touched[other].touch(var).map(at).unwrap_or(Span::NONE));
-            let message =
-                format!("`{name}` is from outside the pipeline, and one stage writes it while another uses it");
-            let d = Diagnostic::error("pipeline::shared", written, message).here("written here");
-            let d = d.label(seen, "and used by another stage, or in its reverse, here");
-            let help = "pass the value on from stage to stage; `copy(…)` in the stage keeps it for the reverse";
-            return Err(self.report(d.help(help)));
+            let written = touched[writer].writes.get(&var).copied().map_or(Span::NONE, at);
+            let touches = |n: &&Node| Accesses::of(&self.graph, [*n]).touch(var).is_some();
+            let user = phases[other].nodes.iter().find(touches);
+            let seen = user.map_or(Span::NONE, |n| at(n.origin));
+            let d = match user.is_some_and(|n| n.reverse) {
+                true => {
+                    let message = format!(
+                        "`{name}` is from outside the pipeline, and a stage writes it while its reverse still needs it"
+                    );
+                    let d = Diagnostic::error("pipeline::shared", written, message);
+                    match seen == written {
+                        true => {
+                            let help = format!(
+                                "let the reverse read another tensor: write `let y = …;` with what is written here, \
+                                 then `{name} <- y;`, and use `y` in the stage"
+                            );
+                            d.here("written here, and read by the reverse of this step").help(help)
+                        }
+                        false => {
+                            let help = format!("keep its value for the reverse: `let old = copy({name});` before this");
+                            d.here("written here").label(seen, "and read by the reverse of this step").help(help)
+                        }
+                    }
+                }
+                false => {
+                    let message =
+                        format!("`{name}` is from outside the pipeline, and one stage writes it while another uses it");
+                    let d = Diagnostic::error("pipeline::shared", written, message).here("written here");
+                    d.label(seen, "and used by another stage here").help("pass the value on from stage to stage")
+                }
+            };
+            return Err(self.report(d));
         }
         if class == VarClass::Param {
             let mut readers = (0..touched.len()).filter(|&k| touched[k].reads.contains_key(&var));
             let Some(first) = readers.next() else { return Ok(()) };
-            if let Some(other) = readers.find(|&k| phases[k].place != phases[first].place) {
+            let elements = |k: usize| elements::read(&self.graph, &phases[k].nodes, var);
+            let mut known = vec![(first, elements(first))];
+            // The first phase that reads an element which a phase on other tiles has read.
+            let pair = readers.find_map(|k| {
+                let own = elements(k);
+                let is_shared =
+                    |(j, e): &&(usize, Regions)| phases[*j].place != phases[k].place && least_common(e, &own).is_some();
+                let found = known.iter().find(is_shared).map(|(j, _)| (*j, k));
+                known.push((k, own));
+                found
+            });
+            if let Some((first, other)) = pair {
                 let (a, b) = (touched[first].touch(var).map(at), touched[other].touch(var).map(at));
                 let message =
                     format!("stages on different tiles read `{name}`, whose words travel for each micro-batch");
