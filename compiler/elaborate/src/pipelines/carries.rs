@@ -12,6 +12,7 @@
 
 use super::Locals;
 use super::accesses::{Accesses, rename};
+use super::elements::{self, Intervals};
 use super::phases::Phase;
 use super::schedule::{PhaseKind, Slots};
 use crate::elaborator::{Elaborator, Node, NodeKind};
@@ -25,7 +26,7 @@ use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::BinaryOp;
 use rustc_hash::FxHashMap;
 use smol_str::{SmolStr, format_smolstr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A value that a phase reads and an earlier one has written last.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +149,7 @@ impl Elaborator<'_> {
             let most = rows.entry((carry.var, carry.from, c.places[carry.to])).or_default();
             *most = (*most).max(c.rows(carry.from, carry.to));
         }
+        self.end_parts(&mut c, &all, touched)?;
         // The variable that holds what each phase wrote.
         let mut versions: FxHashMap<(VarId, usize), VarId> = FxHashMap::default();
         for to in 0..touched.len() {
@@ -165,6 +167,44 @@ impl Elaborator<'_> {
         }
         self.count_turns(&mut c)?;
         Ok(c)
+    }
+
+    /// Ends the values of variables that several phases write in parts, before the pipeline: whole variables move
+    /// between phases, so elements that a later phase writes would seem to be read first.
+    fn end_parts(&mut self, c: &mut Carried, all: &[Carry], touched: &[Accesses]) -> Result<()> {
+        let vars: BTreeSet<VarId> = all.iter().map(|carry| carry.var).collect();
+        for var in vars {
+            let Some(first) = touched.iter().position(|a| a.writes.contains_key(&var)) else { continue };
+            if !self.is_made_in_parts(&c.phases, touched, var) {
+                continue;
+            }
+            let (span, name) = (c.span, self.graph.vars[var].name.clone());
+            let what = self.whole(var).view.canonical();
+            let ((), nodes) = self.named_nodes(c.phases[first].place, &name, true, |this| {
+                this.push(NodeKind::Effect(Effect::Undef { what }), span)
+            })?;
+            c.zeros.extend(nodes);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the first phase that writes a variable leaves out some elements, and each phase reads only what
+    /// it and those before have written.
+    fn is_made_in_parts(&self, phases: &[Phase], touched: &[Accesses], var: VarId) -> bool {
+        /// Larger variables are not looked at, because their elements are listed.
+        const MOST: u64 = 1 << 22;
+        let len: u64 = self.graph.vars[var].shape.iter().product();
+        let mut made = Intervals::default();
+        let mut touches = (0..touched.len()).filter(|&k| touched[k].touch(var).is_some()).peekable();
+        let is_partial = touches.peek().is_some_and(|&k| {
+            let regions = elements::written(&self.graph, &phases[k].nodes, var);
+            len <= MOST && elements::count(&regions) < len
+        });
+        is_partial
+            && touches.all(|k| {
+                made.add(&elements::written(&self.graph, &phases[k].nodes, var));
+                made.contains(&Intervals::of(&elements::read(&self.graph, &phases[k].nodes, var)))
+            })
     }
 
     /// Returns the variable in which a phase finds a value.

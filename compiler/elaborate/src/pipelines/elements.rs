@@ -10,7 +10,6 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
 use girder_ir::region::Region;
-use girder_ir::view::View;
 
 /// Regions of one variable.
 pub type Regions = Vec<(VarId, Region)>;
@@ -31,8 +30,8 @@ pub fn read(graph: &Graph, nodes: &[Node], var: VarId) -> Regions {
     all
 }
 
-/// Returns the elements of a variable that steps certainly write, as ascending intervals that are apart.
-pub fn written(graph: &Graph, nodes: &[Node], var: VarId) -> Intervals {
+/// Returns the elements of a variable that steps certainly write.
+pub fn written(graph: &Graph, nodes: &[Node], var: VarId) -> Regions {
     let mut all = vec![];
     let ends = |n: &Node| matches!(n.kind, NodeKind::Effect(Effect::Undef { .. }));
     for node in nodes.iter().filter(|n| !ends(n)) {
@@ -50,7 +49,12 @@ pub fn written(graph: &Graph, nodes: &[Node], var: VarId) -> Intervals {
             _ => {}
         });
     }
-    Intervals::of(&all)
+    all
+}
+
+/// Returns the number of elements of regions, with repetitions.
+pub fn count(regions: &[(VarId, Region)]) -> u64 {
+    regions.iter().map(|(_, r)| r.dims.iter().map(|d| d.0).product::<u64>()).fold(0, u64::saturating_add)
 }
 
 /// Returns a region that holds the elements of a part over all instances; `None` without instances.
@@ -75,15 +79,10 @@ impl Intervals {
         Intervals::joined(all.into_iter().map(|(_, from, to)| (from, to)).collect())
     }
 
-    /// Returns the elements of a variable's whole shape.
-    pub fn whole(var: VarId, shape: &[u64]) -> Intervals {
-        Intervals::of(&View::whole(var, shape).regions())
-    }
-
-    /// Adds elements.
-    pub fn add(&mut self, other: &Intervals) {
-        let both = self.0.iter().chain(&other.0).copied().collect();
-        *self = Intervals::joined(both);
+    /// Adds the elements of regions.
+    pub fn add(&mut self, regions: &[(VarId, Region)]) {
+        self.0.extend(Intervals::of(regions).0);
+        *self = Intervals::joined(std::mem::take(&mut self.0));
     }
 
     /// Returns whether it has all elements of another set.
