@@ -39,7 +39,14 @@ impl Variables {
             let more = wrong.len().saturating_sub(40);
             let more = if more > 0 { format!("\n- and {more} more differences") } else { String::new() };
             let message = format!("{name} does not fit the program:{shown}{more}");
-            let help = "load a file that this program saved; `--set name=file.npz:name` sets single variables";
+            let help = match checkpoint.other_replicas(graph) {
+                None => "load a file that this program saved".to_string(),
+                Some(n) => format!(
+                    "the program runs with {}, and the file has values of {n}: run it with `--replicas {n}`",
+                    if graph.replicas == 1 { "one replica".to_string() } else { format!("{} replicas", graph.replicas) }
+                ),
+            };
+            let help = format!("{help}; `--set name=file.npz:name` sets single variables");
             return Err(report.error("run::wrong_checkpoint", message, help));
         }
         self.load = Some((path.into(), checkpoint, names(graph, &fitting)));

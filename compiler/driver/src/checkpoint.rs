@@ -213,7 +213,9 @@ impl Checkpoint {
                 Some(e) if e.ty == Ok(ty) && fits(&e.shape, &shape, graph.replicas) => fitting.push(kept),
                 Some(e) => {
                     let (wanted, found) = (shaped(ty, &shape), e.type_text());
-                    wrong.push(format!("`{name}` is {found} in it, but {wanted} in the program"));
+                    let saved = e.replicas_of(ty, &shape);
+                    let of = saved.map_or(String::new(), |n| format!(", one for each of {n} replicas"));
+                    wrong.push(format!("`{name}` is {found} in it{of}, but {wanted} in the program"));
                 }
             }
         }
@@ -230,6 +232,17 @@ impl Checkpoint {
             wrong.push(format!("it has `{}`, {}, which the program does not have{near}", e.name, e.type_text()));
         }
         (fitting, wrong)
+    }
+
+    /// Returns the number of replicas with which the file seems to have been saved, if it has values for each replica
+    /// that do not fit because the number is another one.
+    pub fn other_replicas(&self, graph: &Graph) -> Option<u64> {
+        let vars = graph.vars.keys().map(Kept::Var).chain(remotes(graph));
+        let saved = |kept: Kept| {
+            let e = self.entries.iter().find(|e| e.name == kept.name(graph).as_str())?;
+            e.replicas_of(kept.ty(graph), &kept.shape(graph)).filter(|&n| n != u64::from(graph.replicas))
+        };
+        vars.into_iter().find_map(saved)
     }
 
     /// Reads the elements of a variable that fits.
@@ -260,6 +273,12 @@ pub fn fits(shape: &[u64], each: &[u64], replicas: u32) -> bool {
 }
 
 impl Entry {
+    /// Returns the number of replicas for each of which it has a value of a variable; `None` if it has no such values.
+    fn replicas_of(&self, ty: ElemType, each: &[u64]) -> Option<u64> {
+        let (&n, rest) = self.shape.split_first()?;
+        (self.ty == Ok(ty) && n > 1 && rest == each).then_some(n)
+    }
+
     fn type_text(&self) -> String {
         match &self.ty {
             Ok(ty) => shaped(*ty, &self.shape),
