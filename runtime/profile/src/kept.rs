@@ -9,7 +9,7 @@ use crate::memory::most_at_once;
 use crate::profile::{Kept, KeptValues};
 use girder_ir::codelet::Dir;
 use girder_ir::graph::{Graph, VarClass};
-use girder_ir::ids::{StepId, VarId};
+use girder_ir::ids::{FamilyId, StepId, VarId};
 use girder_ir::layout::{Content, Layout, MemoryBlock};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::View;
@@ -68,11 +68,53 @@ fn made_for_reverse(graph: &Graph) -> Vec<(VarId, StepId)> {
             });
         }
     }
-    let counts = |v: &VarId| matches!(graph.vars[*v].class, VarClass::Temp | VarClass::Var);
+    let own = made_backwards(graph);
+    let counts = |v: &VarId| matches!(graph.vars[*v].class, VarClass::Temp | VarClass::Var) && !own.contains(v);
     let mut made: Vec<(VarId, StepId)> =
         read.into_iter().filter(counts).filter_map(|v| Some((v, *last.get(&v)?))).collect();
     made.sort_unstable();
     made
+}
+
+/// Returns the variables whose values reverse programs make. Other steps only make them constant, such as the sums of a
+/// pipeline's gradients, or copy them, such as adjoints on their way to another processor.
+fn made_backwards(graph: &Graph) -> FxHashSet<VarId> {
+    let (mut all, mut forwards): (FxHashSet<VarId>, FxHashSet<VarId>) = Default::default();
+    let mut moves: Vec<(VarId, VarId)> = vec![];
+    for step in graph.steps.values() {
+        match &step.kind {
+            kind if step.reverse => writes(graph, kind, &mut |v| _ = all.insert(v)),
+            StepKind::Copy(copy) => {
+                for family in &graph.copies[*copy].families {
+                    let from = |to: VarId| family.src.parts.iter().map(move |p| (to, p.var));
+                    moves.extend(family.dst.parts.iter().flat_map(|p| from(p.var)));
+                }
+            }
+            StepKind::Execute(set) => {
+                for &id in &graph.sets[*set].families {
+                    let fields = &graph.codelets[graph.families[id].codelet].fields;
+                    if graph.families[id].fields.iter().any(|f| fields[f.field].dir != Dir::Out) {
+                        of_family(graph, id, |dir| dir != Dir::In, &mut |v| _ = forwards.insert(v));
+                    }
+                }
+            }
+            kind => writes(graph, kind, &mut |v| _ = forwards.insert(v)),
+        }
+    }
+    all.extend(moves.iter().map(|m| m.0));
+    loop {
+        let before = forwards.len();
+        for (to, from) in &moves {
+            if forwards.contains(from) || !all.contains(from) {
+                forwards.insert(*to);
+            }
+        }
+        if forwards.len() == before {
+            break;
+        }
+    }
+    all.retain(|v| !forwards.contains(v));
+    all
 }
 
 /// Returns the variables that a step itself reads, some of them more than once.
@@ -120,12 +162,14 @@ fn each_field(
     wanted: impl Fn(Dir) -> bool,
     f: &mut dyn FnMut(VarId),
 ) {
-    for &family in &graph.sets[set].families {
-        let family = &graph.families[family];
-        let fields = &graph.codelets[family.codelet].fields;
-        let wanted = family.fields.iter().filter(|field| wanted(fields[field.field].dir));
-        wanted.flat_map(|field| &field.parts).for_each(|p| f(p.var));
-    }
+    graph.sets[set].families.iter().for_each(|&family| of_family(graph, family, &wanted, f));
+}
+
+fn of_family(graph: &Graph, family: FamilyId, wanted: impl Fn(Dir) -> bool, f: &mut dyn FnMut(VarId)) {
+    let family = &graph.families[family];
+    let fields = &graph.codelets[family.codelet].fields;
+    let wanted = family.fields.iter().filter(|field| wanted(fields[field.field].dir));
+    wanted.flat_map(|field| &field.parts).for_each(|p| f(p.var));
 }
 
 /// Returns a name without the number that keeps it apart from equal ones.

@@ -231,7 +231,10 @@ impl Elaborator<'_> {
         if waits {
             let ring = match c.rings.get(&(version, place)) {
                 Some(ring) => ring.clone(),
-                None => self.ring(c, keeper, shared, most, (version, place))?,
+                None => {
+                    let backwards = self.is_made_backwards(&c.phases[from], version);
+                    self.ring(c, keeper, (shared, backwards), most, (version, place))?
+                }
             };
             if ring.rows > 1 {
                 return self.row_of(c, to, &ring, version);
@@ -249,8 +252,23 @@ impl Elaborator<'_> {
         Ok(own)
     }
 
-    /// Makes a ring on the place of a phase, which puts a variable's elements into it.
-    fn ring(&mut self, c: &mut Carried, keeper: usize, value: VarId, rows: u64, key: (VarId, usize)) -> Result<Ring> {
+    /// Returns whether the last step of a phase that writes a variable is one of the reverse program.
+    fn is_made_backwards(&self, phase: &Phase, var: VarId) -> bool {
+        let writes = |n: &&Node| Accesses::of(&self.graph, [*n]).writes.contains_key(&var);
+        let ends = |n: &&Node| matches!(n.kind, NodeKind::Effect(Effect::Undef { .. }));
+        phase.nodes.iter().rev().filter(|n| !ends(n)).find(writes).is_some_and(|n| n.reverse)
+    }
+
+    /// Makes a ring on the place of a phase, which puts a variable's elements into it, in the reverse program if they
+    /// are made `backwards`.
+    fn ring(
+        &mut self,
+        c: &mut Carried,
+        keeper: usize,
+        (value, backwards): (VarId, bool),
+        rows: u64,
+        key: (VarId, usize),
+    ) -> Result<Ring> {
         let (tiles, name) = (c.phases[keeper].place, format_smolstr!("{}.ring", self.graph.vars[key.0].name));
         let value = self.whole(value);
         let leading = (rows > 1).then_some(rows);
@@ -267,7 +285,7 @@ impl Elaborator<'_> {
             Ok(tensor)
         })?;
         c.zeros.extend(zeros);
-        let ((), put) = self.named_nodes(tiles, &name, false, |this| match &turn {
+        let ((), put) = self.named_nodes(tiles, &name, backwards, |this| match &turn {
             Some(turn) => {
                 let given = |value: &Tensor| Given { name: SmolStr::default(), value: value.clone().into(), span };
                 this.prelude_given("put_row", vec![given(&tensor), given(turn), given(&value)], span).map(drop)
@@ -316,7 +334,12 @@ impl Elaborator<'_> {
     fn count_turns(&mut self, c: &mut Carried) -> Result<()> {
         for ((phase, rows), turn) in c.turns.clone() {
             let (span, name) = (c.span, self.qualified("turn"));
-            let ((), count) = self.named_nodes(c.phases[phase].place, &name, false, |this| {
+            let Phase { place, ref nodes, ref after, .. } = c.phases[phase];
+            let backwards = match nodes.is_empty() {
+                true => after.first().is_some_and(|n| n.reverse),
+                false => c.phases[phase].begins_backwards(),
+            };
+            let ((), count) = self.named_nodes(place, &name, backwards, |this| {
                 let next = this.binary(BinaryOp::Add, turn.clone().into(), Value::Int(1), span)?;
                 let next = this.binary(BinaryOp::Rem, next, Value::Int(rows as i64), span)?;
                 this.write(&turn, next, span)
