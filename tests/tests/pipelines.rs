@@ -7,6 +7,9 @@ use girder_tests::{MODES, Outcome, Program};
 #[path = "pipelines/stages.rs"]
 mod stages;
 
+#[path = "pipelines/phases.rs"]
+mod phases;
+
 #[path = "pipelines/random.rs"]
 mod random;
 

@@ -140,6 +140,58 @@ fn offloaded_loops_have_the_same_gradients() {
     assert!(nested.2 % (5 * 128) == 0 && 0 < nested.2 && nested.2 < inner.2, "{} bytes", nested.2);
 }
 
+/// Where one micro-batch ends before the next one begins, and in a stage that is one phase, rows are not overwritten.
+#[test]
+fn loops_in_a_pipeline_may_keep_values_beside_the_tiles() {
+    let text = |attribute: &str, schedule: &str, places: [u32; 2]| {
+        let [first, second] = places;
+        let inner = if places == [1, 1] || schedule == "sharded" { attribute } else { "" };
+        format!(
+            "use random;
+            param w: f32[4, 4] = random.normal(seed: 1);
+            var xs: f32[6, 2, 4] = random.normal(seed: 3);
+            var m: i32;
+            program main() {{
+                repeat 2 {{
+                    let (loss, g) = pipeline(micro_batches: 6, schedule: \"{schedule}\") {{
+                        let a = stage on ipu({first}) {{
+                            var h: f32[2, 4];
+                            h <- xs[m % 6];
+                            m += 1;
+                            {inner} repeat 3 {{ h <- tanh(h @ w); }}
+                            copy(h)
+                        }};
+                        let loss = stage on ipu({second}) {{
+                            var h: f32[2, 4];
+                            h <- a;
+                            {attribute} repeat 2 {{ h <- sin(h @ w); }}
+                            mean(h * h)
+                        }};
+                        (loss, grad(loss, wrt: w))
+                    }};
+                    w <- w - 0.1 * g;
+                    print(\"loss\", loss);
+                }}
+                print(\"w\", w);
+            }}"
+        )
+    };
+    for (schedule, places) in [("sharded", [0, 1]), ("1f1b", [0, 1]), ("interleaved", [0, 1]), ("1f1b", [1, 1])] {
+        let run = |attribute: &str| {
+            let program = Program::text(text(attribute, schedule, places)).target("small-2");
+            (program.run_everywhere().prints, program.estimate("main").memory.remote)
+        };
+        let (tiles, beside) = (run(""), run("#[offload]"));
+        assert!(tiles.1 == 0 && beside.1 > 0, "{schedule}");
+        assert_eq!(tiles.0, beside.0, "{schedule}");
+    }
+    let codes = |schedule: &str| {
+        let program = Program::text(text("#[offload]", schedule, [0, 1])).target("small-2");
+        program.stage_and_codes(girder::Stage::Graph).1
+    };
+    assert_eq!(codes("gpipe"), ["pipeline::stream"]);
+}
+
 #[test]
 fn moments_beside_the_tiles_give_the_same_bits() {
     let text = |step: &str| {

@@ -52,6 +52,22 @@ fn the_first_stages_of_digits_read_back() {
     report(vec![round_trip(&Program::file(path).arg("steps=1"), path, &[Stage::Graph, Stage::RaceFree])]);
 }
 
+/// A copy between replicas may move words of a replica between processors of its own.
+#[test]
+fn every_stage_of_a_program_of_replicas_reads_back() {
+    let text = "use collectives;
+        var a: f32[8] on tile(35);
+        var b: f32[8] on tile(37);
+        program main() {
+            a <- f32(replica_index);
+            b <- f32(replica_index);
+            let s = collectives.all_reduce([a, b]);
+            print(\"a\", s[0]);
+        }";
+    let program = Program::text(text).target("small-8").replicas(2);
+    report(vec![round_trip(&program, Path::new("replicas.gir"), &Stage::ALL)]);
+}
+
 /// Every stage of the programs with long texts, which would run for long: their outcome is not compared.
 ///
 /// `heat` has 1 instead of 64 million points here, as its text at full size has 19 MB; `cargo bench -p girder-tests

@@ -43,7 +43,11 @@ impl Variables {
                 None => "load a file that this program saved".to_string(),
                 Some(n) => format!(
                     "the program runs with {}, and the file has values of {n}: run it with `--replicas {n}`",
-                    if graph.replicas == 1 { "one replica".to_string() } else { format!("{} replicas", graph.replicas) }
+                    if graph.replicas == 1 {
+                        "one replica".to_string()
+                    } else {
+                        format!("{} replicas", graph.replicas)
+                    }
                 ),
             };
             let help = format!("{help}; `--set name=file.npz:name` sets single variables");

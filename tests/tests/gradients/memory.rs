@@ -62,6 +62,36 @@ fn layers_of_one_line_are_one_row() {
     assert_eq!(values(&profile(text).memory.kept), rows(&[("main.exp:5", 3, 3 * 128)]));
 }
 
+/// Sums of gradients, and adjoints on their way to another processor or in a ring there, are values of the reverse
+/// program: only what the forward stages made is kept.
+#[test]
+fn a_pipeline_keeps_what_its_forward_stages_made() {
+    let text = |schedule: &str| {
+        format!(
+            "param w: f32[16, 16] = 0.5;
+            param v: f32[16, 16] = 0.25;
+            var x: f32[4, 16] = 1.0;
+            program main() {{
+                let g = pipeline(micro_batches: 4, schedule: \"{schedule}\") {{
+                    let a = stage on ipu(0) {{ x @ w }};
+                    let b = stage on ipu(1) {{ a * 2.0 }};
+                    let l = stage on ipu(2) {{ mean((a + b) @ v) }};
+                    grad(l, wrt: (w, v))
+                }};
+                print(\"g\", sum(g[0]));
+            }}"
+        )
+    };
+    for schedule in ["1f1b", "gpipe", "interleaved", "sharded"] {
+        let kept = Program::text(text(schedule)).target("small-4").estimate("main").memory.kept;
+        // The derivative by `v` needs `a + b`, in a stage of its own with \"gpipe\".
+        for v in &kept.values {
+            assert!(v.name.starts_with("main.add") && !v.name.contains("grad"), "{schedule}: {}", v.name);
+        }
+        assert_eq!(kept.values.iter().map(|v| v.count).sum::<u32>(), 1, "{schedule}");
+    }
+}
+
 /// Printed text says which steps are of the reverse program, so a stage that is read back keeps the same.
 #[test]
 fn printed_text_keeps_the_same() {

@@ -97,6 +97,32 @@ fn remote_buffers_are_kept_like_variables() {
     assert!(wrong.code != 0 && wrong.errors.contains("run::wrong_array"), "{}", wrong.errors);
 }
 
+/// A file with a value for each replica fits as many replicas, and one in which all are equal any number.
+#[test]
+fn values_of_each_replica_fit_as_many_replicas() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "own.gir",
+        "//! girder: --target small-4
+        param w: f32[2] = 1.0;
+        state own: i32;
+        program main(k: int = 1) { w <- w + 1.0; own += k * replica_index; }",
+    );
+    let run = |line: &str| directory.line(&format!("girder run own.gir {line}"));
+    assert_eq!(run("--replicas 2 --save own.npz").code, 0);
+    assert_eq!(run("--replicas 2 --save equal.npz --arg k=0").code, 0);
+    for (replicas, names) in [("", "with one replica"), ("--replicas 4", "with 4 replicas")] {
+        assert_eq!(run(&format!("{replicas} --load equal.npz")).code, 0, "{replicas}");
+        let done = run(&format!("{replicas} --load own.npz"));
+        let errors = done.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(done.code, 1);
+        for part in ["run::wrong_checkpoint", "one for each of 2 replicas", names, "run it with `--replicas 2`"] {
+            assert!(errors.contains(part), "{replicas}: `{part}` is missing in\n{}", done.errors);
+        }
+    }
+    assert_eq!(run("--replicas 2 --load own.npz").code, 0);
+}
+
 #[test]
 fn differences_are_listed_all_at_once() {
     let directory = TestDirectory::new();

@@ -198,7 +198,8 @@ impl Elaborator<'_> {
                     let message = format!("the gradient passes through `{name}`, which the iteration before wrote");
                     let d = Diagnostic::error("grad::carried", write.span, message).here("written here");
                     let d = d.label(c.taken, "gradient taken here, in the loop");
-                    let is_pipeline = self.emission.pipeline().is_some_and(|p| p.depth > self.emission.run_time_depth());
+                    let depth = self.emission.run_time_depth();
+                    let is_pipeline = self.emission.pipeline().is_some_and(|p| p.depth > depth);
                     let help = match is_pipeline {
                         false => {
                             "read it as `stopped(…)`, for the gradient of one iteration alone, or take the gradient \

@@ -15,7 +15,7 @@ use girder_ir::codelet::Dir;
 use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
 use girder_ir::view::View;
-use girder_source::{Diagnostic, Failed, Result};
+use girder_source::{Diagnostic, Failed, OriginId, Result};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::rc::Rc;
@@ -74,10 +74,10 @@ impl Elaborator<'_> {
         let advances = if is_iteration { Advances::default() } else { self.take_advances(w, &mut nodes, &during) };
         let mut sides = Accesses::default();
         nodes.iter().for_each(|n| self.accesses(n, &mut sides));
-        if let Some(effect) = nodes.iter().find_map(effect_in) {
-            let at = self.graph.origins.span(effect.origin);
-            let d = Diagnostic::error("grad::recompute", at, "an effect is not computed again").here("this effect");
-            let d = d.label(span, "in this part").label(w.span, "gradient taken here");
+        if let Some((what, origin)) = nodes.iter().find_map(effect_in) {
+            let message = format!("{what} in a part with `#[recompute]` would happen again");
+            let d = Diagnostic::error("grad::recompute", self.graph.origins.span(origin), message).here("here");
+            let d = d.label(w.span, "gradient taken here");
             let help = "move `print`, streams, rows of remote buffers, `abort`, `call` and `while` out of the part";
             return Err(self.report(d.help(help)));
         }
@@ -392,17 +392,27 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns the first step that cannot run twice, in a step or in its bodies.
-fn effect_in(node: &Node) -> Option<&Node> {
+/// Returns what cannot happen twice first in a step or in its bodies, and its origin.
+fn effect_in(node: &Node) -> Option<(&'static str, OriginId)> {
     let inside = |b: &Body| b.nodes.iter().find_map(effect_in);
-    match &node.kind {
-        NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => None,
-        NodeKind::Repeat { body, .. } => inside(body),
-        NodeKind::If { then, els, .. } => inside(then).or_else(|| inside(els)),
+    let what = match &node.kind {
+        NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => return None,
+        NodeKind::Repeat { body, .. } => return inside(body),
+        NodeKind::If { then, els, .. } => return inside(then).or_else(|| inside(els)),
         NodeKind::Switch { cases, default, .. } => {
-            cases.iter().find_map(|(_, b)| inside(b)).or_else(|| inside(default))
+            return cases.iter().find_map(|(_, b)| inside(b)).or_else(|| inside(default));
         }
-        NodeKind::Par(list) => list.iter().find_map(inside),
-        NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => Some(node),
-    }
+        NodeKind::Par(list) => return list.iter().find_map(inside),
+        NodeKind::While { .. } => "a `while`",
+        NodeKind::Call(_) => "a `call`",
+        NodeKind::Effect(effect) => match effect {
+            Effect::Seek { .. } => "a row of a remote buffer",
+            Effect::Read { .. } => "a read of a stream",
+            Effect::Write { .. } => "a write to a stream",
+            Effect::Print { .. } | Effect::PrintText { .. } => "a `print`",
+            Effect::Abort { .. } => "an `abort`",
+            Effect::Sync | Effect::Undef { .. } => "a `sync`",
+        },
+    };
+    Some((what, node.origin))
 }

@@ -83,7 +83,10 @@ pub enum Touch<'g> {
         writes: bool,
     },
     /// A view that an effect or a condition reads, or an effect writes.
-    View { view: &'g View, writes: bool },
+    View {
+        view: &'g View,
+        writes: bool,
+    },
     /// The index of a loop, which the loop writes.
     Index(VarId),
     Stream(StreamId),
@@ -134,7 +137,9 @@ fn each_step<'g>(graph: &'g Graph, root: StepId, f: &mut dyn FnMut(Touch<'g>)) {
             StepKind::Execute(set) => each_field(graph, *set, f),
             StepKind::Copy(copy) => each_side(graph, *copy, f),
             StepKind::Repeat { index, .. } => index.iter().for_each(|(var, ..)| f(Touch::Index(*var))),
-            StepKind::While { cond: view, .. } | StepKind::If { cond: view, .. } | StepKind::Switch { on: view, .. } => {
+            StepKind::While { cond: view, .. }
+            | StepKind::If { cond: view, .. }
+            | StepKind::Switch { on: view, .. } => {
                 f(Touch::View { view, writes: false });
             }
             StepKind::Call(program) => left.push(graph.programs[*program].body),

@@ -104,7 +104,8 @@ impl Elaborator<'_> {
                             d.here("written here, and read by the reverse of this step").help(help)
                         }
                         false => {
-                            let help = format!("keep its value for the reverse: `let old = copy({name});` before this");
+                            let help =
+                                format!("let both read a copy, which the stage keeps: `let old = copy({name});`");
                             d.here("written here").label(seen, "and read by the reverse of this step").help(help)
                         }
                     }
