@@ -3,8 +3,8 @@
 //! The body is elaborated once, as the body of a loop over the micro-batches is, and `grad` in it appends the reverse
 //! program there. Each step knows its *stage* ([`stages`]); a reverse step has the stage of the step that it reverses.
 //! Consecutive steps on one place are a *phase* ([`phases`]), and what must not be in a pipeline is refused by
-//! [`checks`] from what the phases touch ([`accesses`], [`elements`]). The value of the pipeline is the sum over the micro-batches:
-//! an accumulator for each tensor, to which its phase adds.
+//! [`checks`] from what the phases touch ([`accesses`], [`elements`]). The value of the pipeline is the sum over the
+//! micro-batches: an accumulator for each tensor, to which its phase adds.
 //!
 //! The schedule gives each phase the *slot* in which it runs the first micro-batch ([`schedule`]). A value that one
 //! phase writes and another reads is a *carry* ([`carries`]): on one IPU it waits in its variable, or in a ring with a

@@ -58,6 +58,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             // Static functions, and the operations.
             "consecutive",
             "strided",
+            "is_group",
             "groups_of",
             "position_of",
             "operation",
