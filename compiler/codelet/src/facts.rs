@@ -9,6 +9,7 @@
 //! the time depends on the length of the code, never on sizes.
 
 mod affine;
+mod deciding;
 mod interval;
 mod region;
 mod shares;

@@ -52,7 +52,7 @@ pub enum Mapping {
 }
 
 /// The tiles of all variables and vertices.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Placement {
     /// The mapping of every variable.
     pub vars: SecondaryMap<VarId, Option<Mapping>>,

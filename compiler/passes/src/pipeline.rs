@@ -183,10 +183,18 @@ fn run_noting(
     let Some(placing) = placing.filter(|_| target.stage() == Stage::Allocated) else { return each(passes, at, cx) };
     at = each(&passes[..placing], at, cx)?;
     let before = cx.diagnostics.len();
-    let mut refused = None;
+    let (mut refused, mut tried) = (None, vec![]);
     for estimate in ESTIMATES {
         cx.estimate = estimate;
-        let placed = each(&passes[placing..], at.clone(), cx);
+        let placed = each(&passes[placing..=placing], at.clone(), cx);
+        if let Ok(AnyStage::Placed(placed)) = &placed {
+            if tried.contains(&placed.placement) {
+                cx.diagnostics.split_off(before);
+                continue;
+            }
+            tried.push(placed.placement.clone());
+        }
+        let placed = placed.and_then(|placed| each(&passes[placing + 1..], placed, cx));
         let goes_on = std::mem::take(&mut cx.may_fit);
         let is_final = placed.is_ok() || cx.session.cancel.is_cancelled();
         if is_final || (refused.is_none() && !goes_on) {

@@ -150,9 +150,11 @@ pub(crate) fn push(list: &mut Vec<Region>, region: Region) {
 
 /// Returns the regions that a loop over `s = start + step · t`, `t` in `0..trips`, has written if each iteration has
 /// written `list`.
-pub(crate) fn expand(mut list: Vec<Region>, s: Symbol, start: &Affine, step: i64, trips: i64) -> Vec<Region> {
-    merge(&mut list);
-    list.into_iter().filter_map(|r| r.expand(s, start, step, trips)).collect()
+pub(crate) fn expand(list: Vec<Region>, s: Symbol, start: &Affine, step: i64, trips: i64) -> Vec<Region> {
+    let (mut moving, mut rest): (Vec<_>, Vec<_>) = list.into_iter().partition(|r| r.mentions(s));
+    merge(&mut moving);
+    rest.extend(moving.into_iter().filter_map(|r| r.expand(s, start, step, trips)));
+    rest
 }
 
 /// Returns the intersection of two lists: equal regions, and common parts of others.

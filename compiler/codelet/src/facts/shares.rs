@@ -6,6 +6,7 @@
 //! Invariant: a field is covered only if every element is written whenever all workers end. The time is limited by
 //! [`SINGLE`] and the length of the code.
 
+use super::deciding::DecidingLoops;
 use super::region::{self, covers};
 use super::walk::{Worker, walk};
 use crate::sizes::Sizes;
@@ -18,12 +19,13 @@ const SINGLE: u32 = 1 << 11;
 
 /// Returns those of the fields `open` that the workers certainly write in full together.
 pub(super) fn covered(codelet: &Codelet, sizes: &Sizes, workers: u32, mut open: Vec<FieldId>) -> Vec<FieldId> {
-    let mut covered = vec![];
+    let (mut covered, deciding) = (vec![], DecidingLoops::of(codelet));
     for single in [0, SINGLE / workers] {
         if open.is_empty() {
             break;
         }
-        let outcome = |number| walk(codelet, sizes, Some(Worker { number, of: workers, single })).written;
+        let outcome =
+            |number| walk(codelet, sizes, Some(Worker { number, of: workers, single, deciding: &deciding })).written;
         let Some(of_workers) = (0..workers).map(outcome).collect::<Option<Vec<_>>>() else {
             // If a worker never ends, no result is visible.
             covered.append(&mut open);

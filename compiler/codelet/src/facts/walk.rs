@@ -9,6 +9,7 @@ mod relations;
 
 use super::Weights;
 use super::affine::Symbol;
+use super::deciding::DecidingLoops;
 use super::region::{self, Region};
 use super::value::{Context, State, Value};
 use crate::locals::count_sets;
@@ -31,7 +32,7 @@ pub(crate) struct Outcome {
 
 /// One worker of a tile, whose path is walked alone.
 #[derive(Clone, Copy)]
-pub(crate) struct Worker {
+pub(crate) struct Worker<'a> {
     /// Its number.
     pub number: u32,
     /// The number of workers.
@@ -39,10 +40,12 @@ pub(crate) struct Worker {
     /// The number of loop iterations that may be walked one by one. All further iterations of a loop are covered by one
     /// walk.
     pub single: u32,
+    /// The loops of which that is done.
+    pub deciding: &'a DecidingLoops,
 }
 
 /// Walks the body once, for all workers or for one.
-pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> Outcome {
+pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker<'_>>) -> Outcome {
     let values = codelet.locals.values().map(|l| Value::unknown(l.ty)).collect();
     let start = State { values, written: Vec::new() };
     let mut sets = SecondaryMap::new();
@@ -72,7 +75,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> 
 struct FactsWalk<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
-    worker: Option<Worker>,
+    worker: Option<Worker<'a>>,
     may_fail: EntitySet<SiteId>,
     weights: Weights,
     /// Iterations that the code since the head of the current loop makes without counting them, inner loops included.

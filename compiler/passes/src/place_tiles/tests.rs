@@ -106,40 +106,42 @@ fn small_sets_begin_on_different_tiles_if_a_tile_lacked_memory() {
     assert_eq!(found.collect::<Vec<_>>(), [1, 3]);
 }
 
-/// Each vertex of `write` writes a part of a row, and each of `read` reads such parts of eight rows. By rows, a tile
-/// has whole rows, and a reader gets eight pieces.
+/// `blocks` reads parts of eight rows, which are fewer pieces if the tiles of `write` hold parts of many rows. The other
+/// steps read whole rows, so all vertices are ordered by rows at first.
 #[test]
 fn steps_that_take_little_time_are_reordered_if_code_does_not_fit() {
     let columns = ESTIMATES[1..3].iter().map(|&estimate| {
         let mut b = Build::new();
         let [long, short] = ["long", "short"].map(|name| b.codelet(name, &[Dir::In, Dir::Out]));
         takes(&mut b, long, 10_000_000);
-        let mut var = |name: &str, shape: &[u64]| b.var(name, VarClass::Var, shape, None);
-        let (w, v, x) = (var("w", &[64]), var("v", &[64]), var("x", &[32, 64]));
-        let (y, z) = (var("y", &[32, 64]), var("z", &[16]));
-        let parts = |v: &View, rows: u64| -> Vec<View> {
+        let parts = |v: &View, rows: u64, columns: u64| -> Vec<View> {
             let row = |r: u64| v.slice(0, r * rows, rows, 1);
-            let part = |r: u64, c: u64| row(r).slice(1, 16 * c, 16, 1);
-            (0..32 / rows).flat_map(|r| (0..4).map(move |c| (r, c))).map(|(r, c)| part(r, c)).collect()
+            let part = |r: u64, c: u64| row(r).slice(1, c * columns, columns, 1);
+            (0..32 / rows).flat_map(|r| (0..64 / columns).map(move |c| (r, c))).map(|(r, c)| part(r, c)).collect()
         };
-        let step = |name: &str, codelet, views: &[Vec<View>]| (name.to_string(), codelet, views.to_vec());
-        let steps = [
-            step("work", long, &[elements(&w, 64), elements(&v, 64)]),
-            step("write", short, &[parts(&x, 1), parts(&y, 1)]),
-            step("read", short, &[parts(&y, 8), elements(&z, 16)]),
-        ];
-        let sets: Vec<_> = (steps.iter())
-            .map(|(name, codelet, views)| {
-                Tree::Execute(b.set(name, &[Vertices { codelet: *codelet, views, tiles: None }]))
-            })
-            .collect();
-        b.program("main", true, &Tree::Seq(sets));
+        let mut steps = vec![];
+        let mut step = |b: &mut Build, name: &str, codelet, views: [Vec<View>; 2]| {
+            steps.push(Tree::Execute(b.set(name, &[Vertices { codelet, views: &views, tiles: None }])));
+        };
+        let table = |b: &mut Build, name: &str| b.var(name, VarClass::Var, &[32, 64], None);
+        let (x, y, z) = (table(&mut b, "x"), table(&mut b, "y"), table(&mut b, "z"));
+        step(&mut b, "write", short, [parts(&x, 1, 16), parts(&y, 1, 16)]);
+        step(&mut b, "blocks", short, [parts(&y, 8, 16), parts(&z, 8, 16)]);
+        for k in 0..4 {
+            let [from, by, to] = ["from", "by", "to"].map(|name| table(&mut b, &format!("{name}{k}")));
+            step(&mut b, &format!("write{k}"), short, [parts(&from, 1, 16), parts(&by, 1, 16)]);
+            step(&mut b, &format!("rows{k}"), short, [parts(&by, 1, 64), parts(&to, 1, 64)]);
+        }
+        let mut vector = |name: &str| b.var(name, VarClass::Var, &[64], None);
+        let (v, w) = (vector("v"), vector("w"));
+        step(&mut b, "work", long, [elements(&v, 64), elements(&w, 64)]);
+        b.program("main", true, &Tree::Seq(steps));
         let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
         let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
         cx.estimate = estimate;
         let p = PlaceTiles::run(b.graph, &mut cx).unwrap();
         verify_placement(&p, &p.placement, &machine).unwrap();
-        let at: BTreeSet<(u32, usize)> = tiles(&p, 1).into_iter().enumerate().map(|(k, t)| (t, k % 4)).collect();
+        let at: BTreeSet<(u32, usize)> = tiles(&p, 0).into_iter().enumerate().map(|(k, t)| (t, k % 4)).collect();
         at.len()
     });
     let columns: Vec<usize> = columns.collect();

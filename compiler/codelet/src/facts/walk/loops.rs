@@ -184,7 +184,7 @@ impl FactsWalk<'_> {
         state: State,
     ) -> Option<State> {
         let Some(values) = range.values else { return Some(state) };
-        if let Some((first, trips)) = self.single(&range, body) {
+        if let Some((first, trips)) = self.single(&range, site, body) {
             let indices = (0..trips).map(|t| first + range.step * t);
             return self.one_by_one(range.var, indices, label, body, state);
         }
@@ -223,16 +223,16 @@ impl FactsWalk<'_> {
     }
 
     /// Returns the first index and the trip count of a loop whose iterations are walked one by one.
-    fn single(&mut self, range: &Range, body: &StmtBlock) -> Option<(i64, i64)> {
+    fn single(&mut self, range: &Range, site: SiteId, body: &StmtBlock) -> Option<(i64, i64)> {
         let (first, trips) = range.exact.as_ref().and_then(|(first, n)| Some((first.is_constant()?, *n)))?;
-        self.charge(u64::try_from(trips).ok()?, body).then_some((first, trips))
+        self.charge(u64::try_from(trips).ok()?, site, body).then_some((first, trips))
     }
 
-    /// Takes `iterations` from those that may still be walked one by one; returns whether enough were left. Long
-    /// iterations count several times.
-    fn charge(&mut self, iterations: u64, body: &StmtBlock) -> bool {
+    /// Takes `iterations` of a loop from those that may still be walked one by one; returns whether enough were left and
+    /// the loop decides what is written. Long iterations count several times.
+    fn charge(&mut self, iterations: u64, site: SiteId, body: &StmtBlock) -> bool {
         let (codelet, Some(worker)) = (self.codelet, &mut self.worker) else { return false };
-        if worker.single == 0 {
+        if worker.single == 0 || !worker.deciding.contains(site) {
             return false;
         }
         let each = 1 + statements(body) / 16 + codelet.locals.len() as u64 / 64;
@@ -275,7 +275,7 @@ impl FactsWalk<'_> {
         site: SiteId,
         state: State,
     ) -> Option<State> {
-        let (state, left) = match self.while_by_iterations(before, cond, label, body, state) {
+        let (state, left) = match self.while_by_iterations(before, cond, (label, site), body, state) {
             WhileWalk::Ended(end) => return end,
             WhileWalk::Unknown(state, left) => (state, left),
         };
@@ -302,12 +302,12 @@ impl FactsWalk<'_> {
         &mut self,
         before: &StmtBlock,
         cond: ExprId,
-        label: Label,
+        (label, site): (Label, SiteId),
         body: &StmtBlock,
         state: State,
     ) -> WhileWalk {
         let (mut next, mut left, mut many) = (state, None, 0);
-        while self.charge(1, body) {
+        while self.charge(1, site, body) {
             let Some(tested) = self.block(before, next.clone()) else { return WhileWalk::Ended(left) };
             let Some(truth) = self.eval(cond, &tested).range.is_point() else { break };
             if truth == 0 {
