@@ -106,8 +106,8 @@ fn small_sets_begin_on_different_tiles_if_a_tile_lacked_memory() {
     assert_eq!(found.collect::<Vec<_>>(), [1, 3]);
 }
 
-/// `blocks` reads parts of eight rows, which are fewer pieces if the tiles of `write` hold parts of many rows. The other
-/// steps read whole rows, so all vertices are ordered by rows at first.
+/// `blocks` reads parts of eight rows, which are fewer pieces if the tiles of `write` hold parts of many rows. The
+/// other steps read whole rows, so all vertices are ordered by rows at first.
 #[test]
 fn steps_that_take_little_time_are_reordered_if_code_does_not_fit() {
     let columns = ESTIMATES[1..3].iter().map(|&estimate| {

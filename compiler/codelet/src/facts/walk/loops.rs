@@ -228,8 +228,8 @@ impl FactsWalk<'_> {
         self.charge(u64::try_from(trips).ok()?, site, body).then_some((first, trips))
     }
 
-    /// Takes `iterations` of a loop from those that may still be walked one by one; returns whether enough were left and
-    /// the loop decides what is written. Long iterations count several times.
+    /// Takes `iterations` of a loop from those that may still be walked one by one; returns whether enough were left
+    /// and the loop decides what is written. Long iterations count several times.
     fn charge(&mut self, iterations: u64, site: SiteId, body: &StmtBlock) -> bool {
         let (codelet, Some(worker)) = (self.codelet, &mut self.worker) else { return false };
         if worker.single == 0 || !worker.deciding.contains(site) {
