@@ -21,7 +21,8 @@ impl Elaborator<'_> {
                 Ok(v) => Ok(Value::Int(v)),
                 Err(_) => {
                     let message = format!("`{text}` does not fit the 64-bit `int`");
-                    Err(self.error("elaborate::overflow", e.span, message))
+                    let help = "an `int` is from `i64.min` to `i64.max`";
+                    Err(self.error_help("elaborate::overflow", e.span, message, help))
                 }
             },
             ExprKind::Float { value, .. } => Ok(Value::Float(*value)),

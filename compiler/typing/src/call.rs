@@ -92,7 +92,13 @@ impl<'a> Builder<'a, '_> {
                 self.evaluate_all(args);
                 let message = format!("`{path}` is {what}, which a codelet cannot call");
                 let d = Diagnostic::error("codelet::not_here", at, message);
-                self.report(d.help("call a `codelet fn`"));
+                let reduces = ["sum", "product", "min", "max", "any", "all", "argmin", "argmax"];
+                self.report(d.help(match path.to_string() {
+                    name if reduces.contains(&name.as_str()) => {
+                        format!("a codelet reduces elements with an index: `{name} i in 0..n {{ x[i] }}`")
+                    }
+                    _ => "call a `codelet fn`".to_string(),
+                }));
                 Value::Error
             }
             Some(Meaning::Int(_) | Meaning::Float(_) | Meaning::Bool(_)) => {

@@ -8,7 +8,7 @@ use super::types::{BOOL, Class, INT, Ty};
 use super::value::{Axis, Literal, Value};
 use girder_ir::codelet::{ExprKind, Stmt};
 use girder_ir::ids::ExprId;
-use girder_ir::types::Scalar;
+use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
@@ -198,6 +198,8 @@ impl<'a> Builder<'a, '_> {
         let mut d = Diagnostic::error("codelet::type_mismatch", span, format!("this is {is}, where {needs} is needed"));
         if let Some(t) = self.types.known(ty).filter(|t| t.is_number()) {
             d = d.help(format!("write `{t}(…)`"));
+        } else if self.types.known(ty) == Some(ElemType::Bool) {
+            d = d.help("compare it, as in `x != 0`");
         }
         self.report(d);
         None
@@ -212,7 +214,15 @@ impl<'a> Builder<'a, '_> {
         let is = self.types.describe(self.expr_types[e]);
         let noun = class.noun();
         let article = if class == Class::Int { "an" } else { "a" };
-        self.error("codelet::type_mismatch", span, format!("this is {is}, where {article} {noun} is needed"));
+        let message = format!("this is {is}, where {article} {noun} is needed");
+        let mut d = Diagnostic::error("codelet::type_mismatch", span, message);
+        let is_bool = self.types.known(self.expr_types[e]) == Some(ElemType::Bool);
+        match class {
+            Class::Float if !is_bool => d = d.help("write `f32(…)` or `f64(…)`"),
+            Class::Int if !is_bool => d = d.help("write `i32(…)`, which drops the fraction"),
+            _ => {}
+        }
+        self.report(d);
         None
     }
 
