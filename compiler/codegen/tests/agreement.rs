@@ -11,9 +11,7 @@ use girder_ir::codelet::Codelet;
 use proptest::prelude::*;
 
 proptest! {
-    // A case compiles a codelet in every form, which takes a quarter of a second.
     #![proptest_config(ProptestConfig {
-        cases: 176,
         max_shrink_iters: 4000,
         failure_persistence: None,
         ..ProptestConfig::default()
