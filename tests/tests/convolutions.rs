@@ -227,6 +227,30 @@ fn a_derivative_may_arrive_through_a_view() {
     assert!(Program::text(text).target("gc200").stage(Stage::Graph).is_ok());
 }
 
+/// The derivatives by these kernels are sums of 64 or more parts, which are added in groups: two steps for each.
+#[test]
+fn sums_in_groups_have_the_same_bits_on_every_machine() {
+    let text = "use nn; use random;
+        var x: f32[2, 64, 20, 5] = random.normal(seed: 3);
+        param k: f32[3, 3, 5, 9] = random.normal(seed: 4);
+        param d: f32[3, 3, 1, 5] = random.normal(seed: 5);
+        program main() {
+            let (y, z) = (nn.conv(x, k, pad: 1), nn.conv(x, d, pad: 1, groups: 5));
+            let g = grad(mean(tanh(y)) + mean(tanh(z)), wrt: (k, d));
+            print(g[0].flatten());
+            print(g[1].flatten());
+        }";
+    let on = |target: &str| Program::text(text).target(target);
+    let stage = on("gc200").stage(Stage::Graph).expect("a graph");
+    let sums = stage.graph().sets.values().filter(|set| set.name.contains("grad.sum")).count();
+    assert_eq!(sums, 4);
+    let printed = |target| on(target).compile(&[Mode::Fast]).run(Mode::Fast, 1).prints;
+    let expected = printed("gc200");
+    for target in ["small", "small-8", "bow-2000"] {
+        assert_eq!(printed(target), expected, "on {target}");
+    }
+}
+
 /// The table of docs/networks.md: the cycles of each convolution of ResNet-50, and its share of the peak. The mean
 /// share must not fall below 30 %, nor any below 8 %.
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! The strategies, over several numbers of tiles, either order the vertices and let variables follow them, or spread
 //! variables evenly and put vertices beside them. The best candidate is improved by changing the rules of single
-//! compute sets and variables, beginning with the steps that take longest. Last, the vertices of each compute set move
-//! to what they read if that saves time: an operator that is cut like the step before it then needs no exchange.
+//! compute sets and variables, beginning with the steps that take longest. If earlier placements lacked memory, the
+//! orders of the vertices of all sets are tried too. Last, the vertices of each compute set move to what they read if
+//! that saves time: an operator that is cut like the step before it then needs no exchange.
 //!
 //! # Note: Reach
 //! The search first uses one processor, or as many as hold the variables, and then four times as many, as long as there
