@@ -148,6 +148,36 @@ fn an_index_outside_its_axis_is_named() {
     }
 }
 
+/// In mode fast, one vertex does the work of those that take parts of the same rows. `run_everywhere` compares the
+/// vertices that the messages name.
+#[test]
+fn vertices_of_one_row_fail_as_the_first_of_them_does() {
+    let own = "codelet rows(in x: f32[n, k], in at: i32[m], out y: f32[m, k]) {
+            for r in 0..m, j in 0..k { y[r, j] = x[at[r], j]; }
+        }
+        fn own(x: f32[n, k], at: i32[m]) {
+            var y: f32[m, k];
+            compute {
+                vertex rows(x: x[.., 4 * q..4 * q + 4], at: at[3 * p..3 * p + 3],
+                    y: y[3 * p..3 * p + 3, 4 * q..4 * q + 4]) for q in 0..k / 4, p in 0..m / 3;
+            }
+            return y;
+        }";
+    for step in ["own(x, at)", "gather(x, at)", "update(x, at, v)", "scatter_add(x, at, v)"] {
+        for (at, rows) in [("[6, 0, 1, 2, 3, 4]", 7), ("[0, 6, 1, 8, 3, 9]", 8), ("[0, 1, 2, 3, -1, 7]", 7)] {
+            let text = format!(
+                "{own} var x: f32[{rows}, 32] = 1.0; var at: i32[6] = {at}; const v: f32[6, 32] = 2.0;
+                program main() {{ let result = {step}; print(\"sum\", sum(x)); }}"
+            );
+            let text = if step.contains("v)") { text.replace("let result = ", "") } else { text };
+            let outcome = Program::text(text).run_everywhere();
+            let code = outcome.failure.as_ref().map(|failure| failure.code);
+            let fits = at.starts_with("[6");
+            assert_eq!(code, (!fits).then_some("run::index_out_of_range"), "{step} of {at}");
+        }
+    }
+}
+
 /// A row takes more than the part of a tile that candidates may take: groups of one row left as many candidates.
 #[test]
 fn a_row_may_take_much_of_a_tile() {

@@ -9,14 +9,16 @@
 //! iterations of each neighbour run in their own order, and no order between neighbours matters: by the race rule no
 //! vertex accesses an element that another one writes.
 //!
-//! Invariant: codelets that join cannot fail, neither alone nor together.
+//! Invariant: where neighbours join, a failure is that of the first one, and all others would fail in the same way.
+
+mod failures;
 
 use crate::facts::facts;
 use crate::interpret::trips;
 use crate::sizes::{Sizes, static_int};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Index, Label, Reduce, Stmt, StmtBlock, UnaryOp};
-use girder_ir::ids::{ExprId, FieldId, LocalId};
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
 /// The motion of a field from neighbour to neighbour.
@@ -28,18 +30,21 @@ pub struct Motion {
     pub elements: i64,
 }
 
-/// Returns whether a vertex of sizes `all` does the work of `count` neighbours of sizes `one`, at least two. Fields
-/// without a motion stay.
+/// A vertex that does the work of neighbours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Joined {
+    /// Whether it may fail; then each neighbour fails if and only if it does.
+    pub may_fail: bool,
+}
+
+/// Returns the vertex of sizes `all` that does the work of `count` neighbours of sizes `one`, at least two, or `None`
+/// if it might do something else. Fields without a motion stay.
 pub fn join(
     codelet: &Codelet,
     (one, all): (&Sizes, &Sizes),
     count: u64,
     motion: &SecondaryMap<FieldId, Option<Motion>>,
-) -> bool {
-    let never_fails = |sizes: &Sizes| {
-        let proven = facts(codelet, sizes).proven;
-        codelet.sites.keys().all(|site| proven.contains(site))
-    };
+) -> Option<Joined> {
     let mut walk = LongLoops {
         codelet,
         one,
@@ -51,8 +56,14 @@ pub fn join(
         set_in: SecondaryMap::new(),
         slopes: SecondaryMap::new(),
     };
-    let plain = !codelet.multi && codelet.locals.values().all(|l| l.array.is_none());
-    count > 1 && plain && walk.block(&codelet.body).is_some() && never_fails(one) && never_fails(all)
+    let plain = codelet.locals.values().all(|l| l.array.is_none());
+    (count > 1 && plain).then(|| walk.block(&codelet.body))??;
+    let proven = [one, all].map(|sizes| facts(codelet, sizes).proven);
+    let unproven = codelet.sites.keys().filter(|&site| proven.iter().any(|proven| !proven.contains(site)));
+    let mut may_fail: EntitySet<SiteId> = EntitySet::new();
+    may_fail.extend(unproven);
+    let joined = Joined { may_fail: !may_fail.is_empty() };
+    (!joined.may_fail || failures::are_common(codelet, (one, all), motion, &may_fail)).then_some(joined)
 }
 
 /// The long loop around a statement.
@@ -109,7 +120,7 @@ impl LongLoops<'_> {
             Stmt::Break(label) => self.leaves(*label, false),
             Stmt::Continue(label) => self.leaves(*label, true),
             Stmt::Return => self.long.is_none().then_some(()),
-            // An assertion cannot fail here.
+            // See the invariant.
             Stmt::Assert { .. } => Some(()),
             Stmt::Reduce(r) => self.reduce(r),
             Stmt::Fill { .. } | Stmt::StoreLocal { .. } | Stmt::While { .. } | Stmt::Amp(_) => None,
@@ -202,13 +213,13 @@ impl LongLoops<'_> {
     fn slope(&self, e: ExprId) -> Option<i64> {
         let slope = |x: ExprId| self.slope(x);
         match &self.codelet.exprs[e].kind {
-            ExprKind::Const(_) | ExprKind::ConstField(_) => Some(0),
+            ExprKind::Const(_) | ExprKind::ConstField(_) | ExprKind::Worker | ExprKind::Workers => Some(0),
             &ExprKind::Local(local) => {
                 let known = self.set_in[local].is_some_and(|n| n == 0 || n == self.here());
                 known.then_some(self.slopes[local])
             }
             ExprKind::Size(size) => (self.one.sizes[*size] == self.all.sizes[*size]).then_some(0),
-            ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => None,
+            ExprKind::LoadLocal { .. } => None,
             ExprKind::Load { field, index, .. } => self.access(*field, index).map(|()| 0),
             &ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => slope(a)?.checked_add(slope(b)?),
             &ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => slope(a)?.checked_sub(slope(b)?),

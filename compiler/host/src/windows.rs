@@ -3,15 +3,15 @@
 //! A family is a grid of *windows*: from index to index of its domain every field moves along one of its axes, or
 //! stays. Windows are joined first along the index that moves through memory in the smallest steps, and are split along
 //! another one if they grow too large for the cache. The family then has fewer or more vertices along an index, which
-//! together do the same as the original ones (see the note on neighbours in `girder_codelet::neighbours`). The original
-//! vertices cannot be observed, because they cannot fail.
+//! together do the same as the original ones (see the note on neighbours in `girder_codelet::neighbours`). Of the
+//! original vertices only a failure can be observed: it is that of the first one of those that are joined.
 //!
 //! Invariant: the vertices of a joined family touch the same elements as those of the family, in the order in which
 //! each vertex touches its own.
 
 use cranelift_entity::SecondaryMap;
 use girder_codelet::interpret::FREE_ITERATIONS;
-use girder_codelet::neighbours::{Motion, join};
+use girder_codelet::neighbours::{Joined, Motion, join};
 use girder_codelet::vertices::bind_family;
 use girder_fusion::strides::field_strides;
 use girder_ir::affine::Affine;
@@ -30,15 +30,24 @@ const ELEMENTS: (u64, u64) = (4096, 8192);
 /// Minimal number of vertices for threads and cache blocks to share, if there are enough elements.
 const VERTICES: u64 = 32;
 
+/// A family whose vertices do the work of those of another one.
+#[derive(Clone, Debug)]
+pub struct JoinedFamily {
+    /// The family.
+    pub family: Family,
+    /// The first original vertex of each of its vertices, if they may fail.
+    pub first: Option<Vec<u32>>,
+}
+
 /// Returns the family with longer windows, or `None` if none of its vertices can be joined.
-pub(crate) fn joined(graph: &Graph, family: &Family) -> Option<Family> {
+pub(crate) fn joined(graph: &Graph, family: &Family) -> Option<JoinedFamily> {
     let total = Grid::new(graph, family).written(family).saturating_mul(family.domain.count());
     joined_up_to(graph, family, (total / VERTICES).clamp(ELEMENTS.0, ELEMENTS.1))
 }
 
 /// Works like [`joined`]; a vertex writes at most `wanted` elements of a field, or what it already wrote if that is
 /// more.
-fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
+fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<JoinedFamily> {
     let grid = Grid::new(graph, family);
     if family.domain.count() < 2 || !is_regular(family) {
         return None;
@@ -51,13 +60,28 @@ fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
         let longest = (FREE_ITERATIONS / first.elements).min(u64::from(vertices)) as u32;
         let counts = (2..=longest).rev().filter(|n| vertices.is_multiple_of(*n));
         counts.into_iter().find_map(|count| {
-            let long = grid.grown(family, first, count)?;
+            let (long, joined) = grid.grown(family, first, count)?;
             let others = order.iter().filter(|&&at| at != first.at);
-            let fitting = others.fold(long, |family, &at| grid.fitted(family, at, wanted));
-            (grid.written(&fitting) <= wanted.max(grid.written(family))).then_some(fitting)
+            let fitting = others.fold(long, |long, &at| grid.fitted(long, at, wanted, joined.may_fail));
+            (grid.written(&fitting) <= wanted.max(grid.written(family))).then_some((fitting, joined))
         })
-    })?;
-    Some(compact(best))
+    });
+    let (best, Joined { may_fail }) = best?;
+    let first = may_fail.then(|| first_vertices(&family.domain, &best.domain));
+    Some(JoinedFamily { family: compact(best), first })
+}
+
+/// Returns the first vertex of `domain` in each vertex of another domain, in which each index counts several of them.
+fn first_vertices(domain: &Domain, joined: &Domain) -> Vec<u32> {
+    let first = |vertex: u64| {
+        let (mut rest, mut first, mut stride) = (vertex, 0, 1);
+        for (&n, &groups) in domain.0.iter().zip(&joined.0).rev() {
+            first += rest % u64::from(groups) * u64::from(n / groups) * stride;
+            (rest, stride) = (rest / u64::from(groups), stride * u64::from(n));
+        }
+        first as u32
+    };
+    (0..joined.count()).map(first).collect()
 }
 
 /// The windows of a codelet's families.
@@ -146,12 +170,13 @@ impl<'a> Grid<'a> {
     }
 
     /// Joins `count` vertices along an index.
-    fn grown(&self, family: &Family, index: &Index, count: u32) -> Option<Family> {
+    fn grown(&self, family: &Family, index: &Index, count: u32) -> Option<(Family, Joined)> {
         let all = scaled(family, index, |n| n.checked_mul(i64::from(count)))?;
-        self.joins((family, &all), count, &index.motion).then_some(all)
+        let joined = self.joined((family, &all), count, &index.motion)?;
+        Some((all, joined))
     }
 
-    /// Splits each vertex into `count` along an index.
+    /// Splits each vertex into `count` along an index, unless it may fail.
     fn split(&self, family: &Family, index: &Index, count: u32) -> Option<Family> {
         let divided = |n: i64| (n % i64::from(count) == 0).then(|| n / i64::from(count));
         let one = scaled(family, index, divided)?;
@@ -159,11 +184,11 @@ impl<'a> Grid<'a> {
         for m in motion.values_mut().flatten() {
             m.elements = divided(m.elements)?;
         }
-        self.joins((&one, family), count, &motion).then_some(one)
+        self.joined((&one, family), count, &motion).is_some_and(|joined| !joined.may_fail).then_some(one)
     }
 
     /// Joins or splits along another index, so that a vertex writes approximately `wanted` elements.
-    fn fitted(&self, family: Family, at: usize, wanted: u64) -> Family {
+    fn fitted(&self, family: Family, at: usize, wanted: u64, may_fail: bool) -> Family {
         let Some(index) = self.index(&family, at) else { return family };
         let (now, vertices) = (self.written(&family), u64::from(family.domain.0[at]));
         let changed = if now > wanted {
@@ -172,16 +197,16 @@ impl<'a> Grid<'a> {
         } else {
             let most = (wanted / now.max(1)).min(vertices).min(FREE_ITERATIONS / index.elements);
             let counts = (2..=most).rev().filter(|n| vertices % n == 0);
-            counts.into_iter().find_map(|n| self.grown(&family, &index, n as u32))
+            let grown = |n| self.grown(&family, &index, n as u32).filter(|(_, joined)| joined.may_fail == may_fail);
+            counts.into_iter().find_map(|n| Some(grown(n)?.0))
         };
         changed.unwrap_or(family)
     }
 
-    /// Returns whether a vertex of `all` does the work of `count` vertices of `one`.
-    fn joins(&self, (one, all): (&Family, &Family), count: u32, motion: &Motions) -> bool {
+    /// Returns how a vertex of `all` does the work of `count` vertices of `one`, if it does.
+    fn joined(&self, (one, all): (&Family, &Family), count: u32, motion: &Motions) -> Option<Joined> {
         let sizes = |family| bind_family(self.graph, family).ok().flatten();
-        let (Some(one), Some(all)) = (sizes(one), sizes(all)) else { return false };
-        join(self.codelet, (&one, &all), u64::from(count), motion)
+        join(self.codelet, (&sizes(one)?, &sizes(all)?), u64::from(count), motion)
     }
 }
 

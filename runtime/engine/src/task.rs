@@ -98,7 +98,8 @@ pub(crate) struct Group {
     pub family_size: u64,
     /// Its position in the compute set.
     pub order: u32,
-    /// The family's instance of each row, ascending; `None` if row and instance are equal.
+    /// The family's instance of each row, ascending, or the first of those that are joined; `None` if row and instance
+    /// are equal, or no row can fail.
     pub instances: Option<Vec<u32>>,
     /// The moves before and after each row, if fields are in scratch memory.
     pub scratch: Option<ScratchMoves>,

@@ -5,6 +5,7 @@
 
 use crate::error::HostError;
 use crate::kernels::{KernelId, KernelSet, RowLines, ShapedId};
+use crate::windows::JoinedFamily;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec};
 use girder_fusion::strides::{field_strides, line};
@@ -17,7 +18,7 @@ use girder_ir::ids::FamilyId;
 #[derive(Clone, Debug)]
 pub struct FamilyPlan {
     /// The family that runs instead, with fewer vertices and longer fields, if vertices were joined.
-    pub joined: Option<Box<Family>>,
+    pub joined: Option<Box<JoinedFamily>>,
     /// The kernel that runs a vertex.
     pub kernel: KernelId,
     /// The access to each edge field.
@@ -49,7 +50,7 @@ pub enum FieldAccess {
 /// A family whose kernel is not requested yet, because its addressing depends on the size of all scratch memory.
 #[derive(Clone)]
 pub(super) struct ScratchFamily {
-    joined: Option<Box<Family>>,
+    joined: Option<Box<JoinedFamily>>,
     shaped: ShapedId,
     fields: Vec<FieldAccess>,
     strides: Vec<FieldLayout>,
@@ -64,10 +65,10 @@ impl ScratchFamily {
     pub fn new(
         graph: &Graph,
         kernels: &mut KernelSet<'_>,
-        (family, joined): (&Family, Option<Box<Family>>),
+        (family, joined): (&Family, Option<Box<JoinedFamily>>),
         scratch: u64,
     ) -> Result<Option<ScratchFamily>, HostError> {
-        let family = joined.as_deref().unwrap_or(family);
+        let family = joined.as_deref().map_or(family, |joined| &joined.family);
         let Some(shaped) = kernels.shaped(family)? else { return Ok(None) };
         let codelet = &graph.codelets[family.codelet];
         let mut row_bytes = 0;
@@ -108,7 +109,7 @@ pub(super) fn request_kernels<'g>(
     for (id, family) in &graph.families {
         let Some(found) = families[id].take() else { continue };
         let ScratchFamily { joined, shaped, fields, strides, row_bytes, scratch, .. } = found;
-        let family = joined.as_deref().unwrap_or(family);
+        let family = joined.as_deref().map_or(family, |joined| &joined.family);
         let addressing = addressing(family, &fields, bytes);
         let lines = row_lines(graph, family, (&fields, row_bytes), addressing);
         let kernel = kernels.kernel(shaped, strides, addressing, lines);

@@ -144,7 +144,7 @@ impl Printer<'_> {
     fn family(&mut self, family: &Family, plan: &FamilyPlan) {
         let before = family.domain.count();
         let joined = plan.joined.as_deref().map_or(String::new(), |_| format!(", joined from {before}"));
-        let family = plan.joined.as_deref().unwrap_or(family);
+        let family = plan.joined.as_deref().map_or(family, |joined| &joined.family);
         self.line(1, format_args!("{}: {} rows{joined}", plan.kernel, family.domain.count()));
         let codelet = &self.graph.codelets[family.codelet];
         for (field, access) in family.fields.iter().zip(&plan.fields) {

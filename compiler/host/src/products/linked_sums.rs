@@ -5,39 +5,74 @@
 
 use super::ProductStart;
 use super::linked::{LinkedKey, LinkedProduct, LinkedRow, ProductLink, finished};
-use super::sums::SumsLayout;
-use rustc_hash::FxHashMap;
+use super::sums::{SumsLayout, SumsLayouts};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// The products of a row's parts, and the bytes from the `a` of the first part that reads terms to that of each.
 type Parts = Vec<(usize, i64)>;
 
-impl SumsLayout {
+/// The rows of linked products that are parts of sums.
+struct Rows<'a> {
+    linked: &'a [LinkedProduct],
+    /// The product and the `a` of each row, by the first byte of its result.
+    by_result: FxHashMap<i64, (usize, i64)>,
+    /// The first bytes of the results of those that a sum has taken.
+    taken: FxHashSet<i64>,
+}
+
+impl Rows<'_> {
+    /// Returns the product and the `a` of the row with this result, if no sum has taken it before.
+    fn take(&mut self, result: i64) -> Option<(usize, i64)> {
+        let row = *self.by_result.get(&result)?;
+        self.taken.insert(result).then_some(row)
+    }
+}
+
+impl SumsLayouts {
     /// Returns linked products and these sums of them as linked products in blocks, or `None` if some product is no
     /// part, some part is not a product, or a result shares a byte with an operand.
     pub(super) fn of_linked(&self, linked: &[LinkedProduct]) -> Option<Vec<LinkedProduct>> {
-        let mut places: FxHashMap<i64, (usize, i64)> = FxHashMap::default();
+        let mut rows = Rows { linked, by_result: FxHashMap::default(), taken: FxHashSet::default() };
         for (index, product) in linked.iter().enumerate() {
-            places.extend(product.rows.iter().map(|row| (row.c, (index, row.a))));
+            rows.by_result.extend(product.rows.iter().map(|row| (row.c, (index, row.a))));
         }
-        let mut merged: FxHashMap<Parts, usize> = FxHashMap::default();
         let mut all: Vec<(LinkedKey, Vec<LinkedRow>)> = Vec::new();
-        let (mut elements, mut rows) = (0u64, 0u64);
-        for (index, product) in linked.iter().enumerate() {
+        for layout in &self.0 {
+            layout.add_linked(&mut rows, &mut all)?;
+        }
+        let total: usize = linked.iter().map(|p| p.rows.len()).sum();
+        if rows.taken.len() != total {
+            return None;
+        }
+        let all: Vec<LinkedProduct> = finished(all).collect();
+        let results = all.iter().map(LinkedProduct::result);
+        let results = results.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))?;
+        let is_apart = |bytes: Option<Range<i64>>| {
+            bytes.is_none_or(|bytes| bytes.end <= results.start || results.end <= bytes.start)
+        };
+        all.iter().all(|p| is_apart(p.a_bytes()) && is_apart(p.b_bytes())).then_some(all)
+    }
+}
+
+impl SumsLayout {
+    /// Adds the rows whose parts these sums add, as rows in blocks.
+    fn add_linked(&self, rows: &mut Rows<'_>, all: &mut Vec<(LinkedKey, Vec<LinkedRow>)>) -> Option<()> {
+        let linked = rows.linked;
+        let mut merged: FxHashMap<Parts, usize> = FxHashMap::default();
+        let mut elements = 0u64;
+        for product in linked {
             let bytes = product.columns as i64 * i64::from(product.ty.bytes());
-            let is_first = |row: &&LinkedRow| self.first.start <= row.c && row.c + bytes <= self.first.end;
-            for row in product.rows.iter().filter(is_first) {
-                let mut found: Parts = vec![(index, row.a)];
-                for l in 1..self.count as i64 {
-                    found.push(*places.get(&(row.c + l * self.step))?);
-                }
+            let firsts = product.rows.iter().filter(|row| self.has_first(&(row.c..row.c + bytes)));
+            for row in firsts {
+                let found = (0..self.count as i64).map(|l| rows.take(row.c + l * self.step));
+                let found: Parts = found.collect::<Option<_>>()?;
                 // A part without terms, such as one in the padding, reads nothing.
                 let reads = |part: usize| !linked[part].links.is_empty();
                 let from = found.iter().find(|part| reads(part.0)).map_or(row.a, |part| part.1);
                 let ahead = |(part, a)| (part, if reads(part) { a - from } else { 0 });
                 let parts: Parts = found.into_iter().map(ahead).collect();
                 elements += product.columns;
-                rows += self.count;
                 let number = match merged.get(&parts) {
                     Some(&number) => number,
                     None => {
@@ -49,20 +84,7 @@ impl SumsLayout {
                 all[number].1.push(LinkedRow { c: row.c + self.ahead, a: from });
             }
         }
-        // All elements of the sums are different and lie in the first part, so that equal counts mean equal sets.
-        let size = i64::from(linked.first()?.ty.bytes());
-        let is_packed = self.first.end - self.first.start == elements as i64 * size;
-        let total: u64 = linked.iter().map(|p| p.rows.len() as u64).sum();
-        if elements != self.elements || !is_packed || rows != total {
-            return None;
-        }
-        let all: Vec<LinkedProduct> = finished(all).collect();
-        let results = all.iter().map(LinkedProduct::result);
-        let results = results.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))?;
-        let is_apart = |bytes: Option<Range<i64>>| {
-            bytes.is_none_or(|bytes| bytes.end <= results.start || results.end <= bytes.start)
-        };
-        all.iter().all(|p| is_apart(p.a_bytes()) && is_apart(p.b_bytes())).then_some(all)
+        self.is_whole(elements, linked.first()?.ty.bytes()).then_some(())
     }
 
     /// Returns what rows with these parts have in common.

@@ -19,11 +19,13 @@ use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Stmt, StmtBlock};
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ExprId, FamilyId, FieldId, LocalId, VarId};
 use girder_ir::view::{View, ViewPart};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// Statements and operands of a codelet that are evaluated to recognise it.
 const MOST_EVALUATED: u32 = 1 << 20;
+/// Maximal number of layouts of a step of sums.
+const MOST_LAYOUTS: usize = 64;
 
 /// Products with the vertices that add them.
 #[derive(Clone, Debug)]
@@ -44,11 +46,11 @@ pub(crate) fn summed<'g>(
     is_inside: impl Fn(VarId) -> bool,
 ) -> Result<Option<SummedProducts>, HostError> {
     let Some(parts) = parts_of(hosted, first).filter(|&parts| is_inside(parts)) else { return Ok(None) };
-    let Some(layout) = sums_of(hosted, kernels, sums, parts)? else { return Ok(None) };
+    let Some(layouts) = sums_of(hosted, kernels, sums, parts)? else { return Ok(None) };
     Ok(if linked.is_empty() {
-        layout.of_products(products).map(|products| SummedProducts { products, linked: Vec::new() })
+        layouts.of_products(products).map(|products| SummedProducts { products, linked: Vec::new() })
     } else {
-        let linked = layout.of_linked(linked).map(join_columns);
+        let linked = layouts.of_linked(linked).map(join_columns);
         linked.map(|linked| SummedProducts { products: Vec::new(), linked })
     })
 }
@@ -75,22 +77,17 @@ fn sums_of<'g>(
     kernels: &mut KernelSet<'g>,
     families: &[FamilyId],
     parts: VarId,
-) -> Result<Option<SumsLayout>, HostError> {
-    let mut layout: Option<SumsLayout> = None;
+) -> Result<Option<SumsLayouts>, HostError> {
+    let mut layouts = SumsLayouts::default();
     for &id in families {
         let family = &hosted.graph.families[id];
         let Some(shaped) = kernels.shaped(family)? else { continue };
         let (sizes, facts) = kernels.known(shaped);
-        let Some(of_family) = SumsLayout::of(hosted, (family, parts), sizes, facts) else { return Ok(None) };
-        layout = match layout {
-            None => Some(of_family),
-            Some(all) => match all.and(of_family) {
-                Some(both) => Some(both),
-                None => return Ok(None),
-            },
-        };
+        if layouts.add_family(hosted, (family, parts), sizes, facts).is_none() {
+            return Ok(None);
+        }
     }
-    Ok(layout)
+    Ok(Some(layouts).filter(|layouts| !layouts.0.is_empty()))
 }
 
 /// A codelet with `y[e] = parts[0, e] + parts[1, e] + …` for all elements e of `y`, in this order.
@@ -103,7 +100,7 @@ struct SumBody {
     adds: bool,
 }
 
-/// The addresses that a step of sums adds.
+/// The addresses of sums that have the same number of parts, and the same distances between parts and results.
 #[derive(Debug)]
 pub(super) struct SumsLayout {
     /// Bytes from part to part.
@@ -120,14 +117,20 @@ pub(super) struct SumsLayout {
     pub elements: u64,
 }
 
-impl SumsLayout {
-    /// Returns the sums of a family, or `None` if they are not sums of parts at one distance from their results.
-    fn of(
+/// The addresses that a step of sums adds: one layout for each group of parts.
+#[derive(Default, Debug)]
+pub(super) struct SumsLayouts(pub Vec<SumsLayout>);
+
+impl SumsLayouts {
+    /// Adds the sums of a family, or returns `None` if they are not sums of parts at a few distances from their
+    /// results.
+    fn add_family(
+        &mut self,
         hosted: HostedGraph<'_>,
         (family, of_parts): (&Family, VarId),
         sizes: &Sizes,
         facts: &Facts,
-    ) -> Option<SumsLayout> {
+    ) -> Option<()> {
         let codelet = &hosted.codelets[family.codelet];
         let body = SumBody::of(codelet, sizes, facts, hosted.workers)?;
         let field = |id: FieldId| family.fields.iter().find(|f| f.field == id);
@@ -138,89 +141,115 @@ impl SumsLayout {
         }
         let ([from], [to]) = (&parts.parts[..], &y.parts[..]) else {
             let views = |k: u64| (parts.view(&family.domain, k), y.view(&family.domain, k));
-            let mut instances = (0..family.domain.count()).map(|k| SumsLayout::of_views(hosted, views(k), size, &body));
-            let first = instances.next()??;
-            return instances.try_fold(first, |all, one| all.and(one?));
+            return (0..family.domain.count()).try_for_each(|k| self.add_views(hosted, views(k), size, &body));
         };
         let (step, reach) = distances(family, (parts, y), body.count)?;
         let (lo, hi) = (reach.start * i64::from(size), reach.end * i64::from(size));
         let bytes = i64::from(size);
         let (start, end) = (hosted.byte(from.var, 0), hosted.byte(to.var, 0));
-        let mut layout: Option<SumsLayout> = None;
-        let instances = from.offset.values(&family.domain).zip(to.offset.values(&family.domain));
-        for (e, f) in instances {
+        let mut instances = from.offset.values(&family.domain).zip(to.offset.values(&family.domain));
+        instances.try_for_each(|(e, f)| {
             let (at, ahead) = (start + e * bytes, end + f * bytes - (start + e * bytes));
-            let one = SumsLayout {
-                step: step * bytes,
-                ahead,
-                count: body.count,
-                adds: body.adds,
-                first: at + lo..at + hi + bytes,
-                elements: y.len(),
-            };
-            layout = Some(match layout {
-                None => one,
-                Some(all) => all.and(one)?,
-            });
-        }
-        layout
+            let (count, adds, elements) = (body.count, body.adds, y.len());
+            let first = at + lo..at + hi + bytes;
+            self.add(SumsLayout { step: step * bytes, ahead, count, adds, first, elements })
+        })
     }
 
-    /// Returns the sums of one vertex, whose views may be of several boxes.
-    fn of_views(hosted: HostedGraph<'_>, (parts, y): (View, View), size: u32, body: &SumBody) -> Option<SumsLayout> {
+    /// Adds the sums of one vertex, whose views may be of several boxes.
+    fn add_views(
+        &mut self,
+        hosted: HostedGraph<'_>,
+        (parts, y): (View, View),
+        size: u32,
+        body: &SumBody,
+    ) -> Option<()> {
         if y.is_empty() || parts.len() > u64::from(MOST_EVALUATED) || parts.len() != body.count.checked_mul(y.len())? {
             return None;
         }
         let (step, size) = (step_between(&parts)?, i64::from(size));
-        let mut layout: Option<SumsLayout> = None;
-        for ((var, e), (of_y, f)) in parts.index(0, 0).elements().zip(y.elements()) {
+        let mut elements = parts.index(0, 0).elements().zip(y.elements());
+        elements.try_for_each(|((var, e), (of_y, f))| {
             let (at, to) = (hosted.byte(var, e as i64), hosted.byte(of_y, f as i64));
             let (count, adds) = (body.count, body.adds);
-            let one = SumsLayout { step: step * size, ahead: to - at, count, adds, first: at..at + size, elements: 1 };
-            layout = Some(match layout {
-                None => one,
-                Some(all) => all.and(one)?,
-            });
-        }
-        layout
+            self.add(SumsLayout { step: step * size, ahead: to - at, count, adds, first: at..at + size, elements: 1 })
+        })
     }
 
-    /// Returns two layouts as one, if they add the same parts.
-    fn and(self, other: SumsLayout) -> Option<SumsLayout> {
-        let same = |s: &SumsLayout| (s.step, s.ahead, s.count, s.adds);
-        (same(&self) == same(&other)).then(|| SumsLayout {
-            first: self.first.start.min(other.first.start)..self.first.end.max(other.first.end),
-            elements: self.elements + other.elements,
-            ..self
-        })
+    /// Adds sums to those with the same distances, or returns `None` if there would be too many layouts.
+    fn add(&mut self, sums: SumsLayout) -> Option<()> {
+        let key = |s: &SumsLayout| (s.step, s.ahead, s.count, s.adds);
+        // Neighbours mostly add the same parts.
+        if let Some(all) = self.0.iter_mut().rev().find(|all| key(all) == key(&sums)) {
+            all.first = all.first.start.min(sums.first.start)..all.first.end.max(sums.first.end);
+            all.elements += sums.elements;
+            return Some(());
+        }
+        self.0.push(sums);
+        (self.0.len() <= MOST_LAYOUTS).then_some(())
     }
 
     /// Returns products and these sums of them as products in blocks, or `None` if some product is no part, some part
     /// is not a product, or a result shares a byte with an operand.
     fn of_products(&self, products: &[MatrixProduct]) -> Option<Vec<MatrixProduct>> {
-        let is_first = |p: &&MatrixProduct| {
-            let bytes = p.bytes(p.c, p.m, p.n);
-            self.first.start <= bytes.start && bytes.end <= self.first.end
-        };
-        let firsts: Vec<&MatrixProduct> = products.iter().filter(is_first).collect();
-        let elements: u64 = firsts.iter().map(|p| p.m * p.n).sum();
-        // All elements of the sums are different and lie in the first part, so that equal counts mean equal sets.
-        let size = firsts.first()?.ty.bytes();
-        let is_packed = self.first.end - self.first.start == elements as i64 * i64::from(size);
-        if elements != self.elements || !is_packed || firsts.len() as u64 * self.count != products.len() as u64 {
+        let mut parts = Parts { by_result: products.iter().map(|p| (p.c.at, p)).collect(), ..Parts::default() };
+        let mut whole: Vec<MatrixProduct> = vec![];
+        for layout in &self.0 {
+            whole.extend(layout.of_products(products, &mut parts)?);
+        }
+        if parts.taken.len() != products.len() {
             return None;
         }
-        let by_result: FxHashMap<i64, &MatrixProduct> = products.iter().map(|p| (p.c.at, p)).collect();
-        let whole: Vec<MatrixProduct> = firsts.iter().map(|p| self.whole(p, &by_result)).collect::<Option<_>>()?;
         let results = whole.iter().map(|p| p.bytes(p.c, p.m, p.n));
         let results = results.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))?;
         let is_apart = |bytes: Range<i64>| bytes.end <= results.start || results.end <= bytes.start;
         let is_free = |p: &MatrixProduct| is_apart(p.bytes(p.a, p.m, p.k)) && is_apart(p.bytes(p.b, p.k, p.n));
         whole.iter().all(is_free).then_some(whole)
     }
+}
+
+/// The products that are parts of sums.
+#[derive(Default)]
+struct Parts<'a> {
+    /// By the first byte of their results.
+    by_result: FxHashMap<i64, &'a MatrixProduct>,
+    /// The first bytes of the results of those that a sum has taken.
+    taken: FxHashSet<i64>,
+}
+
+impl<'a> Parts<'a> {
+    /// Returns the product with this result, if no sum has taken it before.
+    fn take(&mut self, result: i64) -> Option<&'a MatrixProduct> {
+        let product = *self.by_result.get(&result)?;
+        self.taken.insert(result).then_some(product)
+    }
+}
+
+impl SumsLayout {
+    /// Returns whether bytes lie in the first part.
+    pub(super) fn has_first(&self, bytes: &Range<i64>) -> bool {
+        self.first.start <= bytes.start && bytes.end <= self.first.end
+    }
+
+    /// Returns whether the first part consists of these many elements, which are those of the sums. As these are
+    /// different and lie in the first part, equal counts mean equal sets.
+    pub(super) fn is_whole(&self, elements: u64, size: u32) -> bool {
+        let is_packed = self.first.end - self.first.start == elements as i64 * i64::from(size);
+        elements == self.elements && is_packed
+    }
+
+    /// Returns the products whose parts these sums add as products in blocks.
+    fn of_products(&self, products: &[MatrixProduct], parts: &mut Parts) -> Option<Vec<MatrixProduct>> {
+        let is_first = |p: &&MatrixProduct| self.has_first(&p.bytes(p.c, p.m, p.n));
+        let firsts: Vec<&MatrixProduct> = products.iter().filter(is_first).collect();
+        let elements: u64 = firsts.iter().map(|p| p.m * p.n).sum();
+        let size = firsts.first()?.ty.bytes();
+        self.is_whole(elements, size).then(|| firsts.iter().map(|p| self.whole(p, parts)).collect())?
+    }
 
     /// Returns the product whose first block of terms is given.
-    fn whole(&self, first: &MatrixProduct, by_result: &FxHashMap<i64, &MatrixProduct>) -> Option<MatrixProduct> {
+    fn whole(&self, first: &MatrixProduct, parts: &mut Parts) -> Option<MatrixProduct> {
+        parts.take(first.c.at)?;
         // The strides along terms are those of a block of several.
         if first.start != ProductStart::Number(0) || first.k < 2 && self.count > 1 {
             return None;
@@ -232,7 +261,7 @@ impl SumsLayout {
             ..*first
         };
         for l in 1..self.count as i64 {
-            let block = by_result.get(&(first.c.at + l * self.step))?;
+            let block = parts.take(first.c.at + l * self.step)?;
             let same = |p: &MatrixProduct| (p.m, p.n, p.c.row, p.c.col, p.a.row, p.b.col, p.ty, p.start);
             let is_straight = block.k == 1 || (block.a.col, block.b.row) == (first.a.col, first.b.row);
             let ahead = |at: i64, stride: i64| at + whole.k as i64 * stride;

@@ -70,7 +70,8 @@ impl Build<'_> {
     }
 
     fn group(&self, order: u32, id: FamilyId, plan: &FamilyPlan) -> Result<Group, EngineError> {
-        let family = plan.joined.as_deref().unwrap_or(&self.hosted.families[id]);
+        let joined = plan.joined.as_deref();
+        let family = joined.map_or(&self.hosted.families[id], |joined| &joined.family);
         let rows = family.domain.count();
         let (consts, const_step) = const_table(family, 0..rows);
         let kernel = self.code.kernels[plan.kernel].clone();
@@ -82,7 +83,8 @@ impl Build<'_> {
             _ => Some(self.scratch_moves(family, plan)?),
         };
         let elements = family.fields.iter().map(|f| f.len()).sum();
-        Ok(Group { launch, family: id, family_size: rows, order, instances: None, scratch, elements })
+        let instances = joined.and_then(|joined| joined.first.clone());
+        Ok(Group { launch, family: id, family_size: rows, order, instances, scratch, elements })
     }
 
     fn row_offsets(&self, family: &Family, plan: &FamilyPlan) -> Offsets {
