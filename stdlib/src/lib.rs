@@ -1,7 +1,7 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 /// The names and texts of all modules. The names of `prelude` need no `use`.
-pub const MODULES: [(&str, &str); 32] = [
+pub const MODULES: [(&str, &str); 33] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -9,6 +9,7 @@ pub const MODULES: [(&str, &str); 32] = [
     ("scans", include_str!("../scans.gir")),
     ("rows", include_str!("../rows.gir")),
     ("slices", include_str!("../slices.gir")),
+    ("sorting", include_str!("../sorting.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
     ("blocks", include_str!("../blocks.gir")),

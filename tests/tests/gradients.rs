@@ -192,7 +192,7 @@ fn every_function_of_numbers_has_the_derivative_of_differences() {
 
 #[test]
 fn every_function_of_tensors_has_the_derivative_of_differences() {
-    let head = "use nn;\nuse linalg;\nuse slices;\nuse optim;\nuse random;\nuse pool;";
+    let head = "use nn;\nuse linalg;\nuse slices;\nuse optim;\nuse random;\nuse pool;\nuse sorting;";
     let numbered: Vec<(usize, &str)> = models::MODELS.iter().map(|(_, body)| *body).enumerate().collect();
     let _: Vec<()> = par_map_slice(&numbered, |&(k, body)| {
         let of = [Parameter::new("x", &[4, 3], (-1.0, 1.0)), Parameter::new("w", &[2, 3, 5], (-1.0, 1.0))];

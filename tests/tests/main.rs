@@ -28,6 +28,7 @@ mod profile;
 mod remotes;
 mod replicas;
 mod rows;
+mod sorting;
 mod stages;
 mod timelines;
 mod validation;

@@ -79,6 +79,9 @@ impl Elaborator<'_> {
             Some(format!("it stands behind a tensor: `x.{name}(…)`"))
         } else if crate::members::MEMBERS.contains(&name) {
             Some(format!("it stands behind a tensor: `x.{name}`"))
+        } else if let Some(of) = self.loader.library().module_of(name) {
+            let import = if module.values.contains_key(of) { String::new() } else { format!(", after `use {of};`") };
+            Some(format!("the library has it as `{of}.{name}`{import}"))
         } else if self.loader.library().names().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
         } else if let Some(help) = girder_source::foreign(name) {

@@ -19,9 +19,6 @@ pub fn foreign(name: &str) -> Option<&'static str> {
             "functions of the library have no such prefix: `mean(x)`; layers are imported with `use nn;`"
         }
         "self" | "this" => "there are no objects: a function takes what it needs as an argument",
-        "sort" | "argsort" | "topk" => {
-            "the library has no such function; a codelet of your own can compute it from the rows that it is given"
-        }
         "double" => "the type of 64 bits is `f64`",
         "half" => "the type of 16 bits is `f16`, which is not yet supported",
         "char" | "byte" => "the types of 8 bits are `i8` and `u8`",

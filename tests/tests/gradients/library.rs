@@ -100,6 +100,29 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ("products", &["products_but_one", "each_but_two"]),
     ("scans", &["summed_along"]),
     (
+        "sorting",
+        &[
+            // Static functions.
+            "precedes",
+            "last",
+            "doublings",
+            "sort_cost",
+            "piece_length",
+            // Work on values that are stopped; `picked` has the derivative.
+            "sorted_pieces",
+            "merge_step",
+            "sorted_rows",
+            "first_of_rows",
+            "ordered",
+            "sort",
+            "argsort",
+            "topk",
+            // Views.
+            "as_rows",
+            "from_rows",
+        ],
+    ),
+    (
         "reduce",
         &[
             "block_length",

@@ -5,7 +5,12 @@
 
 use super::Module;
 use girder_source::{Diagnostics, LIBRARY_START, Session, SourceFile, SourceMap};
+use girder_syntax::ast;
 use std::sync::{Arc, OnceLock};
+
+/// The modules from which programs take functions, in the order in which they are searched. Others hold parts of these,
+/// or are in the prelude.
+const FACES: [&str; 7] = ["sorting", "collectives", "stages", "nn", "optim", "random", "linalg"];
 
 /// The library: names and texts of its modules, and what has been parsed of them.
 #[derive(Debug)]
@@ -45,6 +50,20 @@ impl Library {
     /// Returns the names of all modules.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.modules.iter().map(|m| m.name)
+    }
+
+    /// Returns the module from which a program takes a function of this name.
+    pub fn module_of(&self, function: &str) -> Option<&'static str> {
+        let has = |name: &&str| {
+            self.module(name).is_some_and(|parsed| {
+                parsed.module.tree.items.iter().any(|item| match &item.kind {
+                    ast::ItemKind::Fn(f) => f.name.dotted() == function,
+                    ast::ItemKind::Use(ast::Use::Names { names, .. }) => names.iter().any(|n| n.name == function),
+                    _ => false,
+                })
+            })
+        };
+        FACES.into_iter().find(has)
     }
 
     pub(super) fn module(&self, name: &str) -> Option<&Parsed> {
