@@ -1,7 +1,7 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 /// The names and texts of all modules. The names of `prelude` need no `use`.
-pub const MODULES: [(&str, &str); 33] = [
+pub const MODULES: [(&str, &str); 34] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -19,6 +19,7 @@ pub const MODULES: [(&str, &str); 33] = [
     ("class_loss", include_str!("../class_loss.gir")),
     ("embedding", include_str!("../embedding.gir")),
     ("layers", include_str!("../layers.gir")),
+    ("recurrent", include_str!("../recurrent.gir")),
     ("attention", include_str!("../attention.gir")),
     ("conv", include_str!("../conv.gir")),
     ("window", include_str!("../window.gir")),

@@ -25,6 +25,7 @@ mod placement;
 mod processors;
 mod products;
 mod profile;
+mod recurrent;
 mod remotes;
 mod replicas;
 mod rows;

@@ -243,6 +243,20 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ("embedding", &["one_hot"]),
     // Their functions are those of the other modules.
     (
+        "recurrent",
+        &[
+            // Parts of the layers.
+            "weights",
+            "bias_of",
+            "layer",
+            "from_input",
+            "in_order",
+            "in_shape",
+            "first_state",
+            "as_element",
+        ],
+    ),
+    (
         "layers",
         &[
             "initial",

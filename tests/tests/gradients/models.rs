@@ -25,6 +25,17 @@ pub const MODELS: &[(&str, &str)] = &[
     ("picked", "let y = sorting.sort(x, axis: 0); return sum(y * y * y * w[0, 0, 0]) + sum(y[1] * x[0]);"),
     ("picked", "let t = sorting.topk(w, 2, axis: 1); return sum(exp(t.values)) + sum(t.values * w[.., 0..2]);"),
     ("picked", "let y = sorting.sort(w, descending: true); return sum(grad(sum(exp(y[.., .., 0..2])), wrt: w) * w);"),
+    (
+        "lstm",
+        "let l = nn.lstm(5, 3, init: 0.3, T: f64); let r = l.run(w, (h: x[0..3], c: x[1..4])); \
+         return sum(exp(r.y)) + sum(r.c);",
+    ),
+    (
+        "gru",
+        "let l = nn.gru(3, 3, init: -0.4, reverse: true, T: f64); let r = l.run(x, x[0]); \
+         return sum(exp(r.y) * x) + r.h[1];",
+    ),
+    ("rnn", "let l = nn.rnn(5, 2, init: 0.3, bias: false, T: f64); let y = l.apply(w); return sum(y * y * y);"),
     ("min_of", "let y = min_of(x, axis: 0); return sum(y * y) + min_of(w);"),
     ("max_of", "let y = max_of(x, axis: 1, keep: true) * x; return sum(y * y) + sum(max_of(w, axis: [0, 2]));"),
     ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),
