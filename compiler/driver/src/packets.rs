@@ -55,7 +55,8 @@ pub fn order_bytes(ty: ElemType, shape: &[u64], stream: &Stream) -> u64 {
 ///
 /// Its elements are whole packets, or the stream wraps. Its shape is one of these, where a packet's row is the packet
 /// without its first axis:
-/// - a list of elements, of which a stream that wraps needs at least one packet;
+/// - a list of elements, of which a stream that wraps needs at least one packet, and a shuffled one has rows of one
+///   element;
 /// - some of its trailing axes together have the elements of a packet, or of a packet's row.
 ///
 /// Any shape feeds packets of one element. If the stream is shuffled, packets must also be whole rows of the array.
@@ -80,7 +81,9 @@ fn has_packets(shape: &[u64], stream: &Stream) -> bool {
         *all = all.saturating_mul(n);
         Some(*all)
     });
-    let list = shape.len() == 1 && (!stream.wrap || shape[0] >= packet);
+    // A list has no rows that could be shuffled, unless rows are elements.
+    let in_rows = stream.shuffle.is_none() || row == 1;
+    let list = shape.len() == 1 && in_rows && (!stream.wrap || shape[0] >= packet);
     packet == 1 || list || trailing.any(|n| n == packet || n == row)
 }
 
@@ -255,6 +258,9 @@ mod tests {
         assert!(!check(&[4, 6], &[3], true, Some(1)));
         assert!(!check(&[4, 6], &[3, 6], false, Some(1)));
         assert!(!check(&[4, 6], &[0], true, None));
+        // The rows of a list are its elements.
+        assert!(!check(&[24], &[3, 6], true, Some(1)) && check(&[24], &[3, 6], true, None));
+        assert!(check(&[24], &[6], true, Some(1)) && check(&[24], &[6, 1], true, Some(1)));
         // A file without rows feeds nothing, and says so when it is read.
         assert!(check(&[0, 6], &[6], true, Some(1)));
         // Neither a row nor the array has a size.

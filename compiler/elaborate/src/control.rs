@@ -10,7 +10,7 @@ use crate::elaborator::{Body, NodeKind};
 use crate::gradients::order::Moment;
 use crate::gradients::record::tape_of;
 use crate::gradients::tape::EntryKind;
-use crate::statements::Flow;
+use crate::statements::{Ended, Flow};
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
 use girder_ir::types::ElemType;
@@ -365,7 +365,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Elaborates `with block("forward") { … }`.
-    pub fn with_block(&mut self, mode: ExprId, body: &ast::Body, span: Span) -> Result<Value> {
+    pub fn with_block(&mut self, mode: ExprId, body: &ast::Body, span: Span) -> Result<Ended> {
         if let ExprKind::Call { callee, args } = &self.tree().exprs[mode].kind
             && let ExprKind::Name(name) = &self.tree().exprs[*callee].kind
             && name == "block"
@@ -378,9 +378,9 @@ impl<'a> Elaborator<'a> {
             let outer = self.emission.origin();
             let origin = self.graph.origins.add(span, outer, label);
             self.emission.replace_origin(Some(origin));
-            let value = self.block(body);
+            let ended = self.body(body);
             self.emission.replace_origin(outer);
-            return value;
+            return ended;
         }
         Err(self.no_mode(mode))
     }

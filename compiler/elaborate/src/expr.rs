@@ -73,7 +73,10 @@ impl Elaborator<'_> {
                 self.at_place(place, |this| this.block(body))
             }
             ExprKind::On { stage: true, place, body } => self.stage(*place, body, e.span),
-            ExprKind::With { mode, body } => self.with_block(*mode, body, e.span),
+            ExprKind::With { mode, body } => {
+                let (value, flow) = self.with_block(*mode, body, e.span)?;
+                self.stays(value, flow, "a block that is used as a value")
+            }
             ExprKind::Pipeline { args, body } => self.pipeline(args, body, e.span),
             ExprKind::Error => Err(Failed),
         }

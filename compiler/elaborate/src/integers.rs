@@ -69,9 +69,9 @@ pub fn abs(a: i64) -> Checked {
     fits(a.checked_abs())
 }
 
-/// Returns the logarithm of a positive integer to base 2, rounded down.
+/// Returns the logarithm of a power of 2 to base 2.
 pub fn log2(a: i64) -> Checked {
-    if a > 0 { Ok(i64::from(a.ilog2())) } else { Err(Wrong::NotAnInteger) }
+    if a > 0 && a.count_ones() == 1 { Ok(i64::from(a.ilog2())) } else { Err(Wrong::NotAnInteger) }
 }
 
 /// Computes `a op b`; `None` for an operator whose result is not an integer.

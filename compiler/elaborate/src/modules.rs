@@ -245,6 +245,7 @@ struct Import {
 impl Loading<'_> {
     fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId) -> ModuleRef {
         let tree = girder_syntax::parse_charged(self.map, file, self.session, self.diagnostics);
+        duplicates::built_in(&tree, self.diagnostics);
         let module = Module::of(path, prefix, tree, self.diagnostics);
         self.push(module)
     }

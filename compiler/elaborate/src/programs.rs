@@ -5,12 +5,13 @@ use crate::binding::bind;
 use crate::elaborator::{Elaborator, NodeKind, add_body, memory};
 use crate::modules::Modules;
 use crate::references::{References, cycle_text};
+use crate::statements::Flow;
 use crate::value::Given;
 use crate::value::Value;
 use girder_ir::ids::ProgramId;
 use girder_ir::program::Program;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
-use girder_syntax::ast::{self, ItemKind};
+use girder_syntax::ast::{self, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
@@ -20,13 +21,21 @@ impl Elaborator<'_> {
         let tree = &self.modules.get(Modules::ROOT).tree;
         for (index, item) in tree.items.iter().enumerate() {
             let ItemKind::Program(p) = &item.kind else { continue };
-            if is_called(item) {
+            if is_called(item) || self.only_called(p) {
                 continue;
             }
             let Ok(given) = self.at_top(Modules::ROOT, |this| this.program_arguments(p)) else { continue };
             // Errors have been reported; the other programs are still elaborated.
             let _ = self.program(Modules::ROOT, index, given, true, p.name.span);
         }
+    }
+
+    /// Returns whether a program of the root is called and has a parameter without a value that the host could give.
+    pub fn only_called(&self, p: &ast::Program) -> bool {
+        let open = |q: &ast::Param| q.default.is_none() && self.arguments.get(&q.name.name).is_none();
+        let calls = |kind: &StmtKind| matches!(kind, StmtKind::Call { name, .. } if name.dotted() == p.name.dotted());
+        let tree = &self.modules.get(Modules::ROOT).tree;
+        p.params.iter().any(open) && tree.stmts.iter().any(|(_, stmt)| calls(&stmt.kind))
     }
 
     /// Returns the values of `--arg` for the parameters of a program that the host runs.
@@ -129,7 +138,16 @@ impl Elaborator<'_> {
             for (q, v) in p.params.iter().zip(values) {
                 this.define(q.name.name.clone(), v, false);
             }
-            let done = this.block(&p.body);
+            let done = match this.body(&p.body) {
+                // A program may end early, but it has no value.
+                Ok((_, Flow::Return(Value::Unit, _))) => Ok(Value::Unit),
+                Ok((_, Flow::Return(_, at))) => {
+                    let help = "write `return;`, and give results by variables or streams";
+                    Err(this.error_help("elaborate::leaves_block", at, "a program has no value", help))
+                }
+                Ok((value, flow)) => this.stays(value, flow, "a program"),
+                Err(failed) => Err(failed),
+            };
             let body = this.emission.close();
             done.map(|_| body)
         });

@@ -93,12 +93,16 @@ impl<'a> Elaborator<'a> {
         Ok(Value::Bool(result))
     }
 
-    /// Returns the values of the binders at the first minimum (or maximum).
+    /// Returns the values of the binders at the first minimum (or maximum). As for tensors, the first NaN is both. A
+    /// cost that is NaN is chosen only if all are.
     fn searched(&mut self, op: &str, values: &[Value], points: Vec<Value>, span: Span) -> Result<Value> {
         let mut best: Option<usize> = None;
         for (k, v) in values.iter().enumerate() {
             let better = match best {
                 None => true,
+                Some(b) if op == "minimize" && (values[b].is_nan() || v.is_nan()) => !v.is_nan(),
+                Some(b) if values[b].is_nan() => false,
+                Some(_) if v.is_nan() => true,
                 Some(b) if op == "argmax" => self.less(&values[b], v, span)?,
                 Some(b) => self.less(v, &values[b], span)?,
             };

@@ -67,7 +67,7 @@ impl Elaborator<'_> {
         for (index, item) in tree.items.iter().enumerate() {
             done = match &item.kind {
                 ItemKind::Decl(Decl::Let(l)) => self.check_argument_of_let(index, l).and(done),
-                ItemKind::Program(p) if !is_called(item) => {
+                ItemKind::Program(p) if !is_called(item) && !self.only_called(p) => {
                     self.at_top(Modules::ROOT, |this| this.program_arguments(p)).map(drop).and(done)
                 }
                 _ => done,

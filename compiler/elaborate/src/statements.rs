@@ -259,6 +259,7 @@ impl Elaborator<'_> {
                 let place = self.place(*place)?;
                 self.at_place(place, |this| this.body(body))?
             }
+            ExprKind::With { mode, body } => self.with_block(*mode, body, e.span)?,
             _ => {
                 let value = self.expr(expr)?;
                 let unused = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_));

@@ -236,6 +236,11 @@ impl Value {
         }
     }
 
+    /// Returns whether it is a static float that is NaN.
+    pub fn is_nan(&self) -> bool {
+        matches!(self, Value::Float(x) if x.is_nan())
+    }
+
     /// Returns whether it is an error that was already reported.
     pub fn is_error(&self) -> bool {
         matches!(self, Value::Error)

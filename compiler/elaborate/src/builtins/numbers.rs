@@ -79,6 +79,11 @@ impl Elaborator<'_> {
             ("string", [Value::Bool(b)]) => Value::Str(b.to_string().into()),
             ("min", [first, rest @ ..]) => return self.fold_extreme(first, rest, true, span),
             ("max", [first, rest @ ..]) => return self.fold_extreme(first, rest, false, span),
+            ("log2", [Value::Int(a)]) => {
+                let message = format!("`log2` of the integer {a} is no integer");
+                let help = format!("make it a float: `log2({a}.0)`; of a power of 2, `log2` is an integer");
+                return Err(self.error_help("elaborate::arguments", span, message, help));
+            }
             (_, [x]) => {
                 let x = match x {
                     Value::Float(x) => *x,
@@ -125,7 +130,9 @@ impl Elaborator<'_> {
             let op = girder_syntax::ast::BinaryOp::Lt;
             let less = self.binary(op, v.clone(), best.clone(), span)?;
             let more = self.binary(op, best.clone(), v.clone(), span)?;
-            if matches!((least, less, more), (true, Value::Bool(true), _) | (false, _, Value::Bool(true))) {
+            let better = matches!((least, less, more), (true, Value::Bool(true), _) | (false, _, Value::Bool(true)));
+            // As for tensors, a NaN among them is the result.
+            if !best.is_nan() && (better || v.is_nan()) {
                 best = v.clone();
             }
         }

@@ -1,4 +1,4 @@
-//! Duplicate names in one list: a pattern, the binders of a loop, parameters, or generics.
+//! Duplicate names in one list: a pattern, the binders of a loop, parameters, or generics; and names that are built in.
 //!
 //! Invariant: only the text is examined, so each duplicate is reported once, however often the text is evaluated.
 
@@ -19,6 +19,21 @@ pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
             ExprKind::Reduce(r) => check.binders(&r.binders),
             ExprKind::Fn(f) => check.function(f),
             _ => {}
+        }
+    }
+}
+
+/// Reports every codelet function with the name of a built-in one, which codelets would call instead. The library has
+/// such functions: they are what the built-in ones do with tensors.
+pub fn built_in(tree: &ast::Module, diagnostics: &mut Diagnostics) {
+    for item in &tree.items {
+        let ItemKind::Fn(f) = &item.kind else { continue };
+        let name = f.name.dotted();
+        if f.codelet && girder_typing::is_builtin(&name) {
+            let message = format!("`{name}` is a built-in function of codelets");
+            let d = Diagnostic::error("names::duplicate", f.name.span, message);
+            let help = "a codelet function needs a name of its own, because codelets call the built-in one";
+            diagnostics.push(d.help(help));
         }
     }
 }
