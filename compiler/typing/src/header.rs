@@ -275,9 +275,7 @@ pub fn infer_args(
             errors.push(d.help(format!("convert it: `{t}(…)`")));
         }
     }
-    for (g, arg) in header.generics.iter().zip(&args) {
-        errors.extend(wrong_generic(g, arg.as_ref(), at));
-    }
+    errors.extend(wrong_generics(header, &args, at));
     if errors.is_empty() {
         return Ok(args.into_iter().flatten().collect());
     }
@@ -285,30 +283,51 @@ pub fn infer_args(
     Err(Failed)
 }
 
+/// Returns the diagnostics for generic arguments that are missing or do not fit.
+pub(super) fn wrong_generics(header: &Header, args: &[Option<GenericArg>], at: Span) -> Vec<Diagnostic> {
+    let all = header.generics.iter().zip(args);
+    let wrong = |(g, arg): (&HeaderGeneric, &Option<GenericArg>)| match arg {
+        Some(arg) => wrong_generic(g, arg, at),
+        None => Some(missing_generic(g, at).help(format!("write all generic arguments: `<{}>`", example(header, args)))),
+    };
+    all.filter_map(wrong).collect()
+}
+
+/// Returns a list of generic arguments: those that are known, and examples of the others.
+fn example(header: &Header, args: &[Option<GenericArg>]) -> String {
+    let one = |(g, arg): (&HeaderGeneric, &Option<GenericArg>)| match (arg, g.class) {
+        (Some(GenericArg::Type(ty)), _) => ty.name().to_string(),
+        (Some(GenericArg::Int(n)), _) => n.to_string(),
+        (Some(GenericArg::Fn(name)), _) => name.to_string(),
+        (None, Class::Int) => "4".into(),
+        (None, Class::Fn) => "add".into(),
+        (None, Class::Float | Class::Number | Class::Element) => "f32".into(),
+    };
+    header.generics.iter().zip(args).map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn missing_generic(g: &HeaderGeneric, at: Span) -> Diagnostic {
+    let message = match g.class {
+        Class::Int => format!("the argument `{}` is missing", g.name),
+        Class::Fn => format!("the function `{}` is missing", g.name),
+        Class::Float | Class::Number | Class::Element => format!("the type `{}` cannot be inferred", g.name),
+    };
+    Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here")
+}
+
 /// Returns the diagnostic for a generic argument that does not fit.
-pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<&GenericArg>, at: Span) -> Option<Diagnostic> {
+fn wrong_generic(g: &HeaderGeneric, arg: &GenericArg, at: Span) -> Option<Diagnostic> {
     let error = |message: String| Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here");
     match (arg, g.class) {
-        (None, Class::Int) => Some(error(format!("the argument `{}` is missing", g.name)).help("write it: `<4>`")),
-        (None, Class::Fn) => {
-            let d = error(format!("the function `{}` is missing", g.name));
-            Some(d.help("write the generic arguments, such as `<f32, add>`"))
-        }
-        (None, _) => {
-            let d = error(format!("the type `{}` cannot be inferred", g.name));
-            Some(d.help("write the generic arguments: `<f32>`"))
-        }
-        (Some(GenericArg::Int(_)), Class::Int) => None,
-        (Some(GenericArg::Fn(_)), Class::Fn) => None,
-        (Some(GenericArg::Fn(f)), class) => {
+        (GenericArg::Int(_), Class::Int) => None,
+        (GenericArg::Fn(_), Class::Fn) => None,
+        (GenericArg::Fn(f), class) => {
             Some(error(format!("`{}` is a `{}`, and `{f}` is a function", g.name, class.name())))
         }
-        (Some(_), Class::Fn) => {
-            Some(error(format!("`{}` is a function", g.name)).help("pass the name of a `codelet fn`"))
-        }
-        (Some(GenericArg::Int(v)), _) => Some(error(format!("`{}` is a type, and {v} is a number", g.name))),
-        (Some(GenericArg::Type(t)), _) if !t.is_supported() => Some(not_supported(*t, at)),
-        (Some(GenericArg::Type(t)), class) => {
+        (_, Class::Fn) => Some(error(format!("`{}` is a function", g.name)).help("pass the name of a `codelet fn`")),
+        (GenericArg::Int(v), _) => Some(error(format!("`{}` is a type, and {v} is a number", g.name))),
+        (GenericArg::Type(t), _) if !t.is_supported() => Some(not_supported(*t, at)),
+        (GenericArg::Type(t), class) => {
             (!class.holds(*t)).then(|| error(format!("`{}` is a `{}`, which `{t}` is not", g.name, class.name())))
         }
     }

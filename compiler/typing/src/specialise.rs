@@ -5,7 +5,7 @@
 
 use super::builder::Builder;
 use super::call::Argument;
-use super::header::{Header, HeaderType, header, wrong_generic};
+use super::header::{Header, HeaderType, header, wrong_generics};
 use super::types::{INT, Ty};
 use super::value::{Bound, Value};
 use super::{ModuleRef, Scope};
@@ -117,9 +117,9 @@ pub fn result_types(
 }
 
 fn check_args(header: &Header, args: &[GenericArg], diagnostics: &mut Diagnostics) -> bool {
-    let given = args.iter().map(Some).chain(std::iter::repeat(None));
-    let wrong: Vec<_> =
-        header.generics.iter().zip(given).filter_map(|(g, a)| wrong_generic(g, a, header.span)).collect();
+    let mut given: Vec<_> = args.iter().cloned().map(Some).collect();
+    given.resize(header.generics.len(), None);
+    let wrong = wrong_generics(header, &given, header.span);
     let ok = wrong.is_empty();
     diagnostics.extend(wrong);
     ok
