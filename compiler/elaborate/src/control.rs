@@ -7,6 +7,7 @@ mod switch;
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
+use crate::expr::LoopKind;
 use crate::gradients::order::Moment;
 use crate::gradients::record::tape_of;
 use crate::gradients::tape::EntryKind;
@@ -227,7 +228,7 @@ impl<'a> Elaborator<'a> {
     /// Elaborates `repeat n { … }`, `repeat i in a..b by s { … }`.
     pub fn repeat(&mut self, index: Option<&ast::Path>, range: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let range_span = self.tree().exprs[range].span;
-        let range = match (self.expr(range)?, index) {
+        let range = match (self.loop_range(range, LoopKind::Repeat)?, index) {
             (Value::Int(n), None) if n >= 0 => crate::value::Range { start: 0, count: n as u64, step: 1 },
             (Value::Int(n), None) => {
                 return Err(self.error("elaborate::negative_count", range_span, format!("cannot repeat {n} times")));
@@ -237,11 +238,7 @@ impl<'a> Elaborator<'a> {
                 let message = "`repeat` with an index goes over a range";
                 return Err(self.error_help("elaborate::type_mismatch", range_span, message, "write `0..n`"));
             }
-            (Value::Tensor(_), _) => {
-                let help = "count in a variable and use `while`";
-                let message = "`repeat` takes a static count";
-                return Err(self.error_help("elaborate::type_mismatch", range_span, message, help));
-            }
+            (Value::Tensor(_), _) => return Err(self.run_time_count("elaborate::type_mismatch", range_span)),
             (other, _) => return Err(self.expected("a count or a range", &other, range_span)),
         };
         let attributes = std::mem::take(&mut self.recorder.next_loop);
@@ -258,6 +255,11 @@ impl<'a> Elaborator<'a> {
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)?;
         self.record(begin, record, span);
         Ok(())
+    }
+
+    /// Reports a `repeat` whose count is known only at run time.
+    pub fn run_time_count(&mut self, code: &'static str, span: Span) -> girder_source::Failed {
+        self.error_help(code, span, "`repeat` takes a static count", "count in a variable and use `while`")
     }
 
     /// Returns the `i32` variable of an index; in printed text this is a temporary that already has the name.

@@ -9,6 +9,15 @@ use girder_syntax::ast::{self, ExprId, ExprKind};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
+/// The loops whose range must be static.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopKind {
+    /// A `for`, or the indices of a reduction or of a table: evaluated once per value.
+    Unrolled,
+    /// A `repeat`: a step of the program.
+    Repeat,
+}
+
 impl Elaborator<'_> {
     /// Evaluates an expression.
     pub fn expr(&mut self, id: ExprId) -> Result<Value> {
@@ -62,7 +71,7 @@ impl Elaborator<'_> {
                 self.unary(*op, value, e.span)
             }
             ExprKind::Binary { op, left, right } => self.binary_expr(*op, *left, *right, e.span),
-            ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by, e.span),
+            ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by, e.span, None),
             ExprKind::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, e.span),
             ExprKind::Fn(f) => self.closure(id, f, e.span),
             ExprKind::Block(body) => self.block(body),
@@ -122,10 +131,51 @@ impl Elaborator<'_> {
         Ok(Value::Tuple(Arc::new(tuple)))
     }
 
-    fn range(&mut self, start: ExprId, end: ExprId, closed: bool, by: Option<ExprId>, span: Span) -> Result<Value> {
+    /// Evaluates what a loop goes over; reports a range that is known only at run time.
+    pub fn loop_range(&mut self, id: ExprId, of: LoopKind) -> Result<Value> {
+        let e = &self.tree().exprs[id];
+        let value = match &e.kind {
+            ExprKind::Range { start, end, closed, by } => {
+                self.charge(e.span)?;
+                self.range(*start, *end, *closed, *by, e.span, Some(of))?
+            }
+            _ => self.expr(id)?,
+        };
+        match value {
+            Value::RunTimeRange(_) => Err(self.run_time_loop(of, e.span)),
+            value => Ok(value),
+        }
+    }
+
+    /// Reports a loop whose range is known only at run time.
+    fn run_time_loop(&mut self, of: LoopKind, span: Span) -> Failed {
+        match of {
+            LoopKind::Repeat => self.run_time_count("elaborate::run_time_length", span),
+            LoopKind::Unrolled => {
+                let message = "the compiler unrolls this loop, but its range is known only at run time";
+                let help = "make the range static; a loop that counts at run time is a `while` with a counter in a \
+                            variable";
+                self.error_help("elaborate::run_time_length", span, message, help)
+            }
+        }
+    }
+
+    /// Evaluates a range, which is that of a loop if `of` is given.
+    fn range(
+        &mut self,
+        start: ExprId,
+        end: ExprId,
+        closed: bool,
+        by: Option<ExprId>,
+        span: Span,
+        of: Option<LoopKind>,
+    ) -> Result<Value> {
         let bounds = (start, end);
         let start = match self.expr(start)? {
             Value::Tensor(start) => {
+                if let Some(of) = of {
+                    return Err(self.run_time_loop(of, span));
+                }
                 let value = self.run_time_range(Arc::unwrap_or_clone(start), bounds, closed, span)?;
                 if let Some(by) = by
                     && self.int(by)? != 1
@@ -141,7 +191,12 @@ impl Elaborator<'_> {
             other => return Err(self.expected("an integer", &other, self.tree().exprs[start].span)),
         };
         let end = match self.expr(end)? {
-            Value::Tensor(_) => return Err(self.no_length(span)),
+            Value::Tensor(_) => {
+                return Err(match of {
+                    Some(of) => self.run_time_loop(of, span),
+                    None => self.no_length(span),
+                });
+            }
             Value::Int(end) => end,
             other => return Err(self.expected("an integer", &other, self.tree().exprs[end].span)),
         };
@@ -208,7 +263,7 @@ impl Elaborator<'_> {
     pub fn each_binding(&mut self, binders: &[ast::Binder], f: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Some((first, rest)) = binders.split_first() else { return f(self) };
         let span = self.tree().exprs[first.range].span;
-        let value = self.expr(first.range)?;
+        let value = self.loop_range(first.range, LoopKind::Unrolled)?;
         let count = self.count(&value, span)?;
         for k in 0..count {
             self.charge(span)?;

@@ -10,6 +10,7 @@ pub use arguments::generic_types;
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
+use crate::expr::LoopKind;
 use crate::families::{Families, Instance, Loops};
 use crate::value::Value;
 use girder_ir::codelet::Dir;
@@ -130,7 +131,7 @@ impl<'a> Elaborator<'a> {
     ) -> Result<()> {
         let Some((first, rest)) = binders.split_first() else { return f(self, loops) };
         let span = self.tree().exprs[first.range].span;
-        let value = self.expr(first.range)?;
+        let value = self.loop_range(first.range, LoopKind::Unrolled)?;
         let count = self.count(&value, span)?;
         let depth = loops.at.len();
         loops.extents.push(u32::try_from(count).unwrap_or(u32::MAX));
