@@ -264,15 +264,7 @@ impl Loading<'_> {
         }
         let loader = self.loader;
         let Some(parsed) = loader.library().module(name) else {
-            let names: Vec<&str> = loader.library().names().collect();
-            let mut d = Diagnostic::error("names::no_such_module", at, format!("the library has no module `{name}`"));
-            d = match girder_source::closest(name, names.iter().copied()) {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => {
-                    d.help(format!("it has {}; a file is imported with `use \"file.gir\" as name;`", names.join(", ")))
-                }
-            };
-            self.diagnostics.push(d);
+            self.diagnostics.push(no_such_module(loader.library(), name, at));
             return None;
         };
         self.map.add_library(parsed.file.clone());
@@ -407,6 +399,21 @@ impl Loading<'_> {
                 m.values.insert(name.name.clone(), entry);
             }
         }
+    }
+}
+
+/// Returns the diagnostic for a name that no module of the library has.
+fn no_such_module(library: &Library, name: &str, at: Span) -> Diagnostic {
+    let d = Diagnostic::error("names::no_such_module", at, format!("the library has no module `{name}`"));
+    if let Some((module, function)) = name.rsplit_once('.')
+        && library.has_function(module, function)
+    {
+        return d.help(format!("`{function}` is a function of `{module}`: write `use {module}.{{{function}}};`"));
+    }
+    let names: Vec<&str> = library.names().collect();
+    match girder_source::closest(name, names.iter().copied()) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d.help(format!("it has {}; a file is imported with `use \"file.gir\" as name;`", names.join(", "))),
     }
 }
 

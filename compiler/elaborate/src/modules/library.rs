@@ -54,16 +54,18 @@ impl Library {
 
     /// Returns the module from which a program takes a function of this name.
     pub fn module_of(&self, function: &str) -> Option<&'static str> {
-        let has = |name: &&str| {
-            self.module(name).is_some_and(|parsed| {
-                parsed.module.tree.items.iter().any(|item| match &item.kind {
-                    ast::ItemKind::Fn(f) => f.name.dotted() == function,
-                    ast::ItemKind::Use(ast::Use::Names { names, .. }) => names.iter().any(|n| n.name == function),
-                    _ => false,
-                })
+        FACES.into_iter().find(|name| self.has_function(name, function))
+    }
+
+    /// Returns whether there is a module of this name with this function.
+    pub fn has_function(&self, module: &str, function: &str) -> bool {
+        self.module(module).is_some_and(|parsed| {
+            parsed.module.tree.items.iter().any(|item| match &item.kind {
+                ast::ItemKind::Fn(f) => f.name.dotted() == function,
+                ast::ItemKind::Use(ast::Use::Names { names, .. }) => names.iter().any(|n| n.name == function),
+                _ => false,
             })
-        };
-        FACES.into_iter().find(has)
+        })
     }
 
     pub(super) fn module(&self, name: &str) -> Option<&Parsed> {
