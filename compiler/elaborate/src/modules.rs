@@ -221,6 +221,9 @@ impl Modules {
     }
 }
 
+/// The help for a module whose name the importing module already has.
+const IMPORT_AS: &str = "import it under another name with `as`";
+
 struct Loading<'a> {
     map: &'a mut SourceMap,
     loader: &'a dyn Loader,
@@ -236,6 +239,8 @@ struct Loading<'a> {
 struct Import {
     into: ModuleRef,
     from: ModuleRef,
+    /// The other module as the importing one writes it.
+    path: SmolStr,
     name: ast::Ident,
     found: bool,
     /// Whether it is bound as a value; a codelet may have the same name.
@@ -308,12 +313,12 @@ impl Loading<'_> {
                 ast::Use::Library { name, alias } => {
                     if let Some(m) = self.library(&name.dotted(), name.span) {
                         let alias = alias.unwrap_or_else(|| name.parts[name.parts.len() - 1].clone());
-                        self.bind(module, &alias, Entry::Module(m));
+                        self.bind(module, &alias, Entry::Module(m), IMPORT_AS);
                     }
                 }
                 ast::Use::File { path, span, alias } => {
                     if let Some(m) = self.file(module, &path, &alias, span) {
-                        self.bind(module, &alias, Entry::Module(m));
+                        self.bind(module, &alias, Entry::Module(m), IMPORT_AS);
                     }
                 }
                 ast::Use::Names { name, names } => {
@@ -326,6 +331,7 @@ impl Loading<'_> {
                         let all = names.into_iter().map(|name| Import {
                             into: module,
                             from,
+                            path: dotted.clone(),
                             name,
                             found: false,
                             bound: false,
@@ -372,7 +378,11 @@ impl Loading<'_> {
         if let Some(e) = value
             && !n.bound
         {
-            self.bind(n.into, &n.name, e);
+            // Single names have no other name here, so the module is imported instead.
+            let known = matches!(self.list[n.into.0 as usize].values.get(&n.path), Some(Entry::Module(_)));
+            let module = if known { String::new() } else { format!("`use {};` and ", n.path) };
+            let help = format!("instead of this import write {module}`{}.{}`", n.path, n.name.name);
+            self.bind(n.into, &n.name, e, &help);
             (n.found, n.bound, more) = (true, true, true);
         }
         let m = &mut self.list[n.into.0 as usize];
@@ -387,13 +397,14 @@ impl Loading<'_> {
         more
     }
 
-    fn bind(&mut self, module: ModuleRef, name: &ast::Ident, entry: Entry) {
+    /// Binds an imported name; `help` is for a name that the module already has.
+    fn bind(&mut self, module: ModuleRef, name: &ast::Ident, entry: Entry, help: &str) {
         let m = &mut self.list[module.0 as usize];
         match m.values.get(&name.name) {
             Some(&old) if old != entry => {
                 let message = format!("`{}` is imported, but this module already has an item of that name", name.name);
                 let d = Diagnostic::error("names::duplicate", name.span, message);
-                self.diagnostics.push(d.help("import it under another name with `as`"));
+                self.diagnostics.push(d.help(help));
             }
             _ => {
                 m.values.insert(name.name.clone(), entry);
