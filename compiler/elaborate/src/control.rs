@@ -73,7 +73,11 @@ impl<'a> Elaborator<'a> {
     fn scalar_condition(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
         if t.ty != ElemType::Bool || t.view.rank() != 0 {
             let message = format!("a run-time condition is a bool tensor of rank 0, but this is {}", t.type_name());
-            return Err(self.error_help("elaborate::condition", span, message, "compare it: `x > 0.0`, or index it"));
+            let help = match t.ty {
+                ElemType::Bool => "`any(…)` or `all(…)` makes one of its elements",
+                _ => "compare it: `x > 0.0`, or index it",
+            };
+            return Err(self.error_help("elaborate::condition", span, message, help));
         }
         self.one_region(t, span)
     }
