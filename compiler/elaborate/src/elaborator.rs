@@ -37,6 +37,7 @@ use emission::Emission;
 use entities::Entities;
 use girder_ir::graph::Graph;
 use girder_ir::ids::StreamId;
+use girder_ir::types::ElemType;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast;
@@ -201,6 +202,14 @@ impl<'a> Elaborator<'a> {
                 d.help("a tensor's elements are known only at run time")
             }
             (_, Value::Row(..)) => d.help(READ_FIRST),
+            (_, Value::List(_)) if what.starts_with("a tensor") => match found.number_type() {
+                Some(own) => {
+                    let wanted = what.strip_prefix("a tensor of type ").and_then(|t| t.split('[').next());
+                    let ty = wanted.and_then(ElemType::from_name).unwrap_or(own);
+                    d.help(format!("`{ty}([…])` makes a tensor of a list of numbers"))
+                }
+                None => d,
+            },
             _ => d,
         };
         self.report(match parameter {

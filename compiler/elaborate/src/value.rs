@@ -241,6 +241,20 @@ impl Value {
         matches!(self, Value::Float(x) if x.is_nan())
     }
 
+    /// Returns the type of the elements that a static number, or a list that begins with one, becomes by default.
+    pub fn number_type(&self) -> Option<ElemType> {
+        let mut first = self;
+        while let Value::List(items) = first {
+            first = items.first()?;
+        }
+        match first {
+            Value::Int(_) => Some(ElemType::I32),
+            Value::Float(_) => Some(ElemType::F32),
+            Value::Bool(_) => Some(ElemType::Bool),
+            _ => None,
+        }
+    }
+
     /// Returns whether it is an error that was already reported.
     pub fn is_error(&self) -> bool {
         matches!(self, Value::Error)
