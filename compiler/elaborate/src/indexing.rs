@@ -101,6 +101,10 @@ impl Elaborator<'_> {
                 format!("{} has {axes}, but here {} {indices}", t.type_name(), if named == 1 { "is" } else { "are" });
             return Err(self.error("elaborate::index", span, message));
         }
+        if index.len() - named > 1 {
+            let help = "write `..` for each axis that one of them stands for";
+            return Err(self.error_help("elaborate::index", span, "an index has at most one `...`", help));
+        }
         let mut view = Cow::Borrowed(&t.view);
         let mut axis = 0;
         let mut at = vec![];

@@ -95,7 +95,7 @@ impl Evaluator<'_, '_> {
         let mut view = t.view;
         let rank = view.rank();
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
-        if named > rank {
+        if named > rank || index.len() - named > 1 {
             return Err(Stop::Leave);
         }
         let mut axis = 0;
