@@ -68,6 +68,7 @@ impl Elaborator<'_> {
         given: Vec<Given>,
         span: Span,
     ) -> Result<Value> {
+        self.scalar_parameters(f, span)?;
         let mut values = self.each_arguments(module, f, given, span)?;
         let is_static = !values.iter().any(|v| matches!(v, Value::Tensor(_)));
         let name = f.name.dotted();
@@ -237,6 +238,22 @@ impl Elaborator<'_> {
             });
         }
         Ok(values)
+    }
+
+    /// Reports a parameter that is an array: what is applied to elements takes scalars.
+    fn scalar_parameters(&mut self, f: &ast::Fn, span: Span) -> Result<()> {
+        let is_array = |ty: &ast::Type| match &ty.kind {
+            ast::TypeKind::Name { dims, .. } => dims.as_ref().is_some_and(|d| !d.is_empty()),
+            _ => false,
+        };
+        let Some(p) = f.params.iter().find(|p| p.ty.as_ref().is_some_and(is_array)) else { return Ok(()) };
+        let message = format!(
+            "outside codelets `{}` is applied to each element, so its parameters are scalars, and `{}` is an array",
+            f.name.dotted(),
+            p.name.name
+        );
+        let d = girder_source::Diagnostic::error("codelet::elementwise", span, message).label(p.span, "this parameter");
+        Err(self.report(d.help("call it in a `codelet`, or make it a `fn` of tensors")))
     }
 
     /// Returns the element type of each argument. A static number takes the type of its parameter, which a tensor of
