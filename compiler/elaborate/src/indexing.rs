@@ -157,7 +157,7 @@ impl Elaborator<'_> {
                 let at = self.tree().exprs[*e].span;
                 match self.expr(*e)? {
                     Value::Int(i) if i < 0 || i as u64 >= len => {
-                        return Err(self.out_of_range(&format!("index {i} is"), len, at));
+                        return Err(self.index_out_of_range(i, len, at));
                     }
                     Value::Int(i) => return Ok(AxisIndex::One(i)),
                     Value::Range(r) => (r, at),
@@ -191,6 +191,20 @@ impl Elaborator<'_> {
             }
         }
         Ok(AxisIndex::Many(r))
+    }
+
+    fn index_out_of_range(&mut self, i: i64, len: u64, at: Span) -> girder_source::Failed {
+        let message = format!("index {i} is outside the axis, which has {len} elements");
+        let d = girder_source::Diagnostic::error("elaborate::index_out_of_range", at, message);
+        // In other languages such an index counts from the end.
+        let from_end = (i < 0).then(|| i128::from(len) + i128::from(i)).filter(|&place| place >= 0);
+        self.report(match from_end {
+            Some(place) => {
+                let place = if i == -1 { format!("the last element is {place}") } else { format!("write {place}") };
+                d.help(format!("an index counts from 0, and not from the end: {place}"))
+            }
+            None => d,
+        })
     }
 
     fn out_of_range(&mut self, what: &str, len: u64, at: Span) -> girder_source::Failed {

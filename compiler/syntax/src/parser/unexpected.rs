@@ -308,6 +308,16 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         }
         (_, Colon) if innermost(position) == Some(BracketOpen) => "a range of an axis is written `1..3`",
         (_, Eq) if position.fits("<-") => "elements are copied with `<-`: `to <- from;`",
+        (_, PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AndEq | OrEq | CaretEq) if position.fits("<-") => {
+            "a `copy` only copies: write this as a statement of its own, outside of it"
+        }
+        (_, Vertex) if position.fits("return") => "a vertex is in a compute set: `compute { vertex c(…); }`",
+        (_, Ident) if position.fits("vertex") && writes(position) => {
+            "a compute set holds vertices: write this as a statement of its own, outside of it"
+        }
+        (_, Ident) if position.fits("vertex") && next.is_some_and(|l| l.token == ParenOpen) => {
+            "a vertex begins with its word: `vertex c(…);`"
+        }
         (_, Eq) if position.fits(":") && in_parentheses(position) => "arguments are named with `:`, as in `f(x: 1)`",
         (_, Eq) if position.fits("==") => "`=` names a value, `==` compares",
         (_, FatArrow | Colon) if position.fits("->") => "the type of the result follows `->`",
@@ -323,6 +333,15 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         _ => return word_hint(position),
     };
     Some(text.into())
+}
+
+/// Returns whether the statement that does not fit writes elements.
+fn writes(position: &ErrorPosition) -> bool {
+    use Token::*;
+    let rest = position.tokens.iter().skip(position.at).map(|l| l.token);
+    rest.take_while(|t| !matches!(t, Semi | BraceOpen | BraceClose)).any(|t| {
+        matches!(t, Write | Eq | PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AndEq | OrEq | CaretEq)
+    })
 }
 
 /// Returns a hint based on the words before the error.
@@ -366,6 +385,7 @@ fn item_hint(word: &str) -> Option<String> {
         "import" | "include" | "from" => "modules are named with `use`",
         "main" => "programs start with `program`: `program main() { … }`",
         "mut" => "write `let mut`",
+        "vertex" => "a vertex is in a compute set: `compute { vertex c(…); }`",
         "pub" | "export" => "remove it: all items of a module can be used by others",
         _ => {
             "the words that start an item are `use fn codelet program let var param const map stream compute \
