@@ -35,7 +35,18 @@ impl<'a> Elaborator<'a> {
         els: Option<ExprId>,
         span: Span,
     ) -> Result<(Value, Flow)> {
-        match self.condition(cond)? {
+        let chosen = self.condition(cond)?;
+        self.chosen_if(chosen, then, els, span)
+    }
+
+    fn chosen_if(
+        &mut self,
+        chosen: Chosen,
+        then: &ast::Body,
+        els: Option<ExprId>,
+        span: Span,
+    ) -> Result<(Value, Flow)> {
+        match chosen {
             Chosen::Static(Value::Bool(true)) => self.body(then),
             Chosen::Static(_) => self.else_branch(els),
             Chosen::RunTime(c) => {
@@ -49,6 +60,25 @@ impl<'a> Elaborator<'a> {
     pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let (value, flow) = self.if_statement(cond, then, els, span)?;
         self.stays(value, flow, "an `if` that is used as a value")
+    }
+
+    /// Evaluates an `if` that a `let` names; reports one at run time whose branches give nothing that can be chosen.
+    pub fn named_if(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
+        let chosen = self.condition(cond)?;
+        let at_run_time = matches!(chosen, Chosen::RunTime(_));
+        let (value, flow) = self.chosen_if(chosen, then, els, span)?;
+        let value = self.stays(value, flow, "an `if` that is used as a value")?;
+        if !at_run_time || !matches!(value, Value::Unit) {
+            return Ok(value);
+        }
+        let help = match els {
+            None => "add an `else` with a value like that of the first branch",
+            Some(_) => {
+                "it gives tensors, numbers, bools, and tuples of them: use a tuple instead of a list, and end each \
+                 branch with a value"
+            }
+        };
+        Err(self.error_help("elaborate::type_mismatch", span, "this run-time `if` gives no value", help))
     }
 
     fn else_branch(&mut self, els: Option<ExprId>) -> Result<(Value, Flow)> {
@@ -155,6 +185,9 @@ impl<'a> Elaborator<'a> {
 
     /// Joins the values of run-time branches: each branch writes its value to a fresh variable.
     fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], before: Moment, span: Span) -> Result<Value> {
+        if values.iter().any(Value::is_error) {
+            return Ok(Value::Error);
+        }
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
         }

@@ -20,11 +20,22 @@ use std::sync::Arc;
 impl Elaborator<'_> {
     /// Evaluates the value of a `let`; what it makes has the name of the `let` in its path.
     pub fn value_of_let(&mut self, l: &ast::Let) -> girder_source::Result<Value> {
-        let ast::Pattern::Name(name) = &l.pattern else { return self.expr(l.value) };
+        let ast::Pattern::Name(name) = &l.pattern else { return self.initial(l.value) };
         self.emission.enter_let(name.name.clone());
-        let value = self.expr(l.value);
+        let value = self.initial(l.value);
         self.emission.leave_let();
         value
+    }
+
+    fn initial(&mut self, value: ast::ExprId) -> girder_source::Result<Value> {
+        let e = &self.tree().exprs[value];
+        match &e.kind {
+            ast::ExprKind::If { cond, then, els } => {
+                self.charge(e.span)?;
+                self.named_if(*cond, then, *els, e.span)
+            }
+            _ => self.expr(value),
+        }
     }
 
     /// Renames the persistent variables and remote buffers made after the first `before` ones, where the names of
