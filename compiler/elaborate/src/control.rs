@@ -5,8 +5,8 @@
 
 mod switch;
 
-use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
+use crate::elaborator::{Elaborator, Runs};
 use crate::expr::LoopKind;
 use crate::gradients::order::Moment;
 use crate::gradients::record::tape_of;
@@ -121,15 +121,15 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Runs `f` with a new body under run-time control; returns the body.
-    pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
-        let done = self.in_body(f);
+    pub fn under_run_time<T>(&mut self, runs: Runs, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
+        let done = self.in_body(runs, f);
         self.recorder.leave_body(self.emission.depth());
         done
     }
 
     /// Runs `f` with the new body of a loop that began at a moment; returns the body.
     pub fn under_loop(&mut self, begin: Moment, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Body> {
-        let done = self.in_body(f).and_then(|((), body)| {
+        let done = self.in_body(Runs::AnyNumber, f).and_then(|((), body)| {
             self.check_overwritten_in_loop()?;
             self.check_carried(begin, &body)?;
             Ok(body)
@@ -138,8 +138,8 @@ impl<'a> Elaborator<'a> {
         done
     }
 
-    fn in_body<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
-        self.emission.open_under_run_time();
+    fn in_body<T>(&mut self, runs: Runs, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
+        self.emission.open_under_run_time(runs);
         let mark = self.scopes.mark();
         let value = f(self);
         self.scopes.release(mark);
@@ -164,7 +164,7 @@ impl<'a> Elaborator<'a> {
         let (mut values, mut bodies) = (vec![], vec![]);
         let mut failed = None;
         for b in list {
-            let done = self.under_run_time(|this| match b {
+            let done = self.under_run_time(Runs::OrNot, |this| match b {
                 Branch::Body(body) => this.block(body),
                 Branch::Else(e) => {
                     let (value, flow) = this.else_branch(Some(e))?;
@@ -241,7 +241,7 @@ impl<'a> Elaborator<'a> {
     pub fn while_loop(&mut self, cond: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let cond_span = self.tree().exprs[cond].span;
         let (_, begin) = self.begin();
-        let (value, before) = self.under_run_time(|this| match this.expr(cond)? {
+        let (value, before) = self.under_run_time(Runs::AnyNumber, |this| match this.expr(cond)? {
             Value::Tensor(t) => this.scalar_condition(Arc::unwrap_or_clone(t), cond_span).map(Value::from),
             other => Ok(other),
         })?;
@@ -376,7 +376,7 @@ impl<'a> Elaborator<'a> {
             Some(ExprKind::If { cond, then, els }) => return self.par_if(*cond, then, *els, out),
             _ => return Err(self.no_branch(s.span)),
         };
-        let (_, branch) = self.under_run_time(|this| match place {
+        let (_, branch) = self.under_run_time(Runs::Once, |this| match place {
             Some(place) => this.at_place(place, |this| this.block(body)),
             None => this.block(body),
         })?;

@@ -17,6 +17,7 @@ mod rows_set;
 mod scopes;
 
 pub use codelet_table::{Captured, CapturedFn, Closed, Closures, CodeletTable, Generated, SpecKey};
+pub use emission::Runs;
 pub use entities::Set;
 pub use nodes::{Body, Node, NodeKind, add_body};
 pub use rows_set::RowsSet;

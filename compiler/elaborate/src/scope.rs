@@ -1,6 +1,6 @@
 //! Resolution of names: locals of the current function, then items, imports and the prelude, then built-in names.
 
-use crate::elaborator::{Binding, Elaborator, Global};
+use crate::elaborator::{Binding, Elaborator, Global, Runs};
 use crate::modules::{Entry, Modules};
 use crate::references::{ItemId, References, cycle_text};
 use crate::replicas::REPLICA_INDEX;
@@ -274,7 +274,11 @@ impl Elaborator<'_> {
             }
             Some(b) if b.depth < depth => {
                 let message = format!("a run-time body cannot rename `{name}` of the body around it");
-                let help = "the body may run any number of times; make it a `var` and write it with `<-`";
+                let help = match self.emission.runs_within(b.depth) {
+                    Runs::AnyNumber => "the body may run any number of times; make it a `var` and write it with `<-`",
+                    Runs::OrNot => "the body may run or not; make it a `var` and write it with `<-`",
+                    Runs::Once => "the branches run at the same time; make it a `var` and write it with `<-`",
+                };
                 Err(self.error_help("elaborate::rename_at_run_time", span, message, help))
             }
             Some(b) => {

@@ -12,13 +12,24 @@ use girder_ir::ids::{ComputeSetId, VarId};
 use girder_source::OriginId;
 use smol_str::SmolStr;
 
+/// How often a body under run-time control runs, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Runs {
+    /// A branch of `par`.
+    Once,
+    /// A branch of `if` or `switch`.
+    OrNot,
+    /// A body of a loop, or the condition of a `while`.
+    AnyNumber,
+}
+
 /// The bodies that receive steps, and the inherited properties.
 #[derive(Debug, Default)]
 pub struct Emission {
     /// Open bodies, innermost last.
     bodies: Vec<Body>,
-    /// The number of `bodies` under run-time control.
-    run_time_depth: u32,
+    /// How often each of the `bodies` under run-time control runs.
+    runs: Vec<Runs>,
     /// Names of the enclosing calls.
     path: Vec<SmolStr>,
     /// Names of the `let`s whose values are being evaluated, each with the length of `path` around it.
@@ -57,20 +68,26 @@ impl Emission {
     }
 
     /// Opens a body under run-time control.
-    pub fn open_under_run_time(&mut self) {
+    pub fn open_under_run_time(&mut self, runs: Runs) {
         self.open();
-        self.run_time_depth += 1;
+        self.runs.push(runs);
     }
 
     /// Closes a body that [`Emission::open_under_run_time`] opened.
     pub fn close_under_run_time(&mut self) -> Body {
-        self.run_time_depth -= 1;
+        self.runs.pop();
         self.close()
     }
 
     /// Returns the number of open bodies under run-time control.
     pub fn run_time_depth(&self) -> u32 {
-        self.run_time_depth
+        self.runs.len() as u32
+    }
+
+    /// Returns how often the innermost body runs for each run of the `depth`-th one under run-time control.
+    pub fn runs_within(&self, depth: u32) -> Runs {
+        let inside = self.runs.get(depth as usize..).unwrap_or_default();
+        inside.iter().copied().max().unwrap_or(Runs::Once)
     }
 
     /// Appends a step to the innermost body; `false` if no body is open.

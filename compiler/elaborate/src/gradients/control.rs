@@ -9,7 +9,7 @@ use super::order::{Inside, Moment};
 use super::record::tape_of;
 use super::state::{LoopContext, ReverseWalk};
 use super::tape::{Entry, EntryKind, LoopAttributes, Tape, What, each_touched, each_write};
-use crate::elaborator::{Body, Elaborator, NodeKind};
+use crate::elaborator::{Body, Elaborator, NodeKind, Runs};
 use crate::value::Tensor;
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
@@ -82,7 +82,7 @@ impl Elaborator<'_> {
         let (_, begin) = self.begin();
         let mut bodies = vec![];
         for (arm, tape) in arms.iter().enumerate() {
-            self.emission.open_under_run_time();
+            self.emission.open_under_run_time(Runs::OrNot);
             let apart = moments_of_others(arms, arm);
             w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart });
             let done = self.walk(w, tape).and_then(|()| self.fill_all(w, &vars, e.span));
@@ -124,7 +124,7 @@ impl Elaborator<'_> {
             w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart: Rc::default() });
             let done = match apart {
                 true => {
-                    self.emission.open_under_run_time();
+                    self.emission.open_under_run_time(Runs::OrNot);
                     let done = self.walk(w, tape);
                     bodies.push(self.emission.close_under_run_time());
                     done
@@ -160,7 +160,7 @@ impl Elaborator<'_> {
         let begin = self.moment();
         let local = self.temporary("iteration", ElemType::I32, &[], e.span)?;
         let var = local.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
-        self.emission.open_under_run_time();
+        self.emission.open_under_run_time(Runs::AnyNumber);
         w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true, apart: Rc::default() });
         let path = w.path.clone();
         let depth = self.emission.depth() - 1;

@@ -339,9 +339,8 @@ fn hint(position: &ErrorPosition) -> Option<String> {
 fn writes(position: &ErrorPosition) -> bool {
     use Token::*;
     let rest = position.tokens.iter().skip(position.at).map(|l| l.token);
-    rest.take_while(|t| !matches!(t, Semi | BraceOpen | BraceClose)).any(|t| {
-        matches!(t, Write | Eq | PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AndEq | OrEq | CaretEq)
-    })
+    rest.take_while(|t| !matches!(t, Semi | BraceOpen | BraceClose))
+        .any(|t| matches!(t, Write | Eq | PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AndEq | OrEq | CaretEq))
 }
 
 /// Returns a hint based on the words before the error.
