@@ -27,7 +27,7 @@ pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<P
     let one = |name: &String| {
         find(name).ok_or_else(|| {
             let help = format!("it has {}", names.join(", "));
-            report.error("run::no_program", format!("the module has no program `{name}`"), help)
+            report.error("run::no_program", format!("the module has no program `{name}` that can be started"), help)
         })
     };
     wanted.iter().map(one).collect()
