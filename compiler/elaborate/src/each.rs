@@ -288,7 +288,11 @@ impl Elaborator<'_> {
                 }),
                 other => {
                     let what = format!("a tensor or a number for `{}`", f.params[k].name.name);
-                    return Err(self.expected(&what, other, span));
+                    let Some(help) = other.tensor_of_list(declared.or_else(twin)) else {
+                        return Err(self.expected(&what, other, span));
+                    };
+                    let message = format!("expected {what}, found {}", other.describe());
+                    return Err(self.error_help("elaborate::type_mismatch", span, message, help));
                 }
             });
         }

@@ -203,14 +203,13 @@ impl<'a> Elaborator<'a> {
                 d.help("a tensor's elements are known only at run time")
             }
             (_, Value::Row(..)) => d.help(READ_FIRST),
-            (_, Value::List(_)) if what.starts_with("a tensor") => match found.number_type() {
-                Some(own) => {
-                    let wanted = what.strip_prefix("a tensor of type ").and_then(|t| t.split('[').next());
-                    let ty = wanted.and_then(ElemType::from_name).unwrap_or(own);
-                    d.help(format!("`{ty}([…])` makes a tensor of a list of numbers"))
+            (_, Value::List(_)) if what.starts_with("a tensor") => {
+                let wanted = what.strip_prefix("a tensor of type ").and_then(|t| t.split('[').next());
+                match found.tensor_of_list(wanted.and_then(ElemType::from_name)) {
+                    Some(help) => d.help(help),
+                    None => d,
                 }
-                None => d,
-            },
+            }
             _ => d,
         };
         self.report(match parameter {

@@ -236,23 +236,26 @@ impl Value {
         }
     }
 
-    /// Returns whether it is a static float that is NaN.
-    pub fn is_nan(&self) -> bool {
-        matches!(self, Value::Float(x) if x.is_nan())
-    }
-
-    /// Returns the type of the elements that a static number, or a list that begins with one, becomes by default.
-    pub fn number_type(&self) -> Option<ElemType> {
+    /// Returns how a list of numbers becomes a tensor, of elements of a type if one is wanted; `None` for other values.
+    pub fn tensor_of_list(&self, wanted: Option<ElemType>) -> Option<String> {
+        let Value::List(_) = self else { return None };
         let mut first = self;
         while let Value::List(items) = first {
             first = items.first()?;
         }
-        match first {
-            Value::Int(_) => Some(ElemType::I32),
-            Value::Float(_) => Some(ElemType::F32),
-            Value::Bool(_) => Some(ElemType::Bool),
-            _ => None,
-        }
+        let calls = match (wanted, first) {
+            (Some(ty), Value::Int(_) | Value::Float(_) | Value::Bool(_)) => format!("`{ty}([…])`"),
+            (None, Value::Int(_)) => "`i32([…])` or `f32([…])`".into(),
+            (None, Value::Float(_)) => "`f32([…])`".into(),
+            (None, Value::Bool(_)) => "`bool([…])`".into(),
+            _ => return None,
+        };
+        Some(format!("{calls} makes a tensor of a list"))
+    }
+
+    /// Returns whether it is a static float that is NaN.
+    pub fn is_nan(&self) -> bool {
+        matches!(self, Value::Float(x) if x.is_nan())
     }
 
     /// Returns whether it is an error that was already reported.

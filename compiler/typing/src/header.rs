@@ -288,9 +288,9 @@ pub(super) fn wrong_generics(header: &Header, args: &[Option<GenericArg>], at: S
     let all = header.generics.iter().zip(args);
     let wrong = |(g, arg): (&HeaderGeneric, &Option<GenericArg>)| match arg {
         Some(arg) => wrong_generic(g, arg, at),
-        None => {
-            Some(missing_generic(g, at).help(format!("write all generic arguments: `<{}>`", example(header, args))))
-        }
+        None => Some(
+            missing_generic(g, at).help(format!("write all generic arguments, such as `<{}>`", example(header, args))),
+        ),
     };
     all.filter_map(wrong).collect()
 }

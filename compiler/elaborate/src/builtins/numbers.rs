@@ -51,7 +51,10 @@ impl Elaborator<'_> {
                 "`{name}` does not take {}",
                 if found.is_empty() { "nothing".into() } else { found.join(" and ") }
             );
-            Err(this.error("elaborate::arguments", span, message))
+            Err(match values.iter().find_map(|v| v.tensor_of_list(None)) {
+                Some(help) => this.error_help("elaborate::arguments", span, message, help),
+                None => this.error("elaborate::arguments", span, message),
+            })
         };
         if values.iter().any(Value::is_error) {
             return Err(girder_source::Failed);
