@@ -165,14 +165,31 @@ impl Elaborator<'_> {
             }
             "strided" => self.strided(t, given, span)?,
             other => {
-                let near = girder_source::closest(other, METHODS.iter().copied());
                 let message = format!("{} has no view `{other}`", t.type_name());
-                let help = near
-                    .map_or_else(|| format!("views are {}", METHODS.join(", ")), |n| format!("did you mean `{n}`?"));
+                let help = self.help_for_view(other);
                 return Err(self.error_help("names::unknown", name.span, message, help));
             }
         };
         self.checked_view(view, t.ty, span).map(Value::from)
+    }
+
+    /// Returns the help for an unknown view.
+    fn help_for_view(&self, name: &str) -> String {
+        let of_library = self.loader.library().module_of(name);
+        let prelude = self.modules.get(self.modules.prelude);
+        if matches!(name, "unsqueeze" | "expand_dims" | "newaxis") {
+            return "`x.expand(0)` puts an axis of length 1 before the first".into();
+        }
+        if prelude.values.contains_key(name) || matches!(name, "min" | "max") {
+            return format!("it is a function: `{name}(x)`");
+        }
+        if let Some(module) = of_library {
+            return format!("it is a function: `{module}.{name}(x)`, after `use {module};`");
+        }
+        match girder_source::closest(name, METHODS.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("views are {}", METHODS.join(", ")),
+        }
     }
 
     /// Evaluates `.strided(offset, dims, strides)` of printed text: equally spaced elements of the flattened tensor.

@@ -32,6 +32,11 @@ impl Elaborator<'_> {
             return Ok(Value::Bool(equal == (op == BinaryOp::Eq)));
         }
         if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
+            let is_float = |v: &Value| matches!(v, Value::Tensor(t) if t.ty.is_float());
+            if op == BinaryOp::BitXor && (is_float(&left) || is_float(&right)) {
+                let help = "a power is a function: `pow(x, 2.0)`; a square is `x * x`";
+                return Err(self.error_help("elaborate::type_mismatch", span, "`^` combines bits of integers", help));
+            }
             return self.prelude_call(prelude_name(op), vec![left, right], span);
         }
         let done = match (&left, &right) {

@@ -225,7 +225,12 @@ impl Elaborator<'_> {
             };
             if !ok {
                 let message = format!("`{name}` is a {class} type, but this tensor holds {found}");
-                return Err(self.error("elaborate::type_mismatch", span, message));
+                let help = match (class.as_str(), found) {
+                    ("number", ElemType::Bool) => "`i32(…)` or `f32(…)` makes numbers of it, 1 for true",
+                    ("number", _) => "convert it: `i32(…)` or `f32(…)`",
+                    _ => "convert it: `f32(…)`",
+                };
+                return Err(self.error_help("elaborate::type_mismatch", span, message, help));
             }
             return match sizes.get(name) {
                 Some(Value::Type(t)) if *t != found => {
