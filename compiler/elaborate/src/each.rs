@@ -288,11 +288,7 @@ impl Elaborator<'_> {
                 }),
                 other => {
                     let what = format!("a tensor or a number for `{}`", f.params[k].name.name);
-                    let Some(help) = other.tensor_of_list(declared.or_else(twin)) else {
-                        return Err(self.expected(&what, other, span));
-                    };
-                    let message = format!("expected {what}, found {}", other.describe());
-                    return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+                    return Err(self.expected(&what, other, span));
                 }
             });
         }

@@ -38,7 +38,6 @@ use emission::Emission;
 use entities::Entities;
 use girder_ir::graph::Graph;
 use girder_ir::ids::StreamId;
-use girder_ir::types::ElemType;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast;
@@ -203,13 +202,10 @@ impl<'a> Elaborator<'a> {
                 d.help("a tensor's elements are known only at run time")
             }
             (_, Value::Row(..)) => d.help(READ_FIRST),
-            (_, Value::List(_)) if what.starts_with("a tensor") => {
-                let wanted = what.strip_prefix("a tensor of type ").and_then(|t| t.split('[').next());
-                match found.tensor_of_list(wanted.and_then(ElemType::from_name)) {
-                    Some(help) => d.help(help),
-                    None => d,
-                }
-            }
+            (_, Value::List(_)) if what.starts_with("a tensor") => match found.tensor_of_list() {
+                Some(help) => d.help(help),
+                None => d,
+            },
             _ => d,
         };
         self.report(match parameter {

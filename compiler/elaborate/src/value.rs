@@ -236,21 +236,19 @@ impl Value {
         }
     }
 
-    /// Returns how a list of numbers becomes a tensor, of elements of a type if one is wanted; `None` for other values.
-    pub fn tensor_of_list(&self, wanted: Option<ElemType>) -> Option<String> {
+    /// Returns the help that says how a list of numbers becomes a tensor; `None` for other values.
+    pub fn tensor_of_list(&self) -> Option<&'static str> {
         let Value::List(_) = self else { return None };
         let mut first = self;
         while let Value::List(items) = first {
             first = items.first()?;
         }
-        let calls = match (wanted, first) {
-            (Some(ty), Value::Int(_) | Value::Float(_) | Value::Bool(_)) => format!("`{ty}([…])`"),
-            (None, Value::Int(_)) => "`i32([…])` or `f32([…])`".into(),
-            (None, Value::Float(_)) => "`f32([…])`".into(),
-            (None, Value::Bool(_)) => "`bool([…])`".into(),
-            _ => return None,
-        };
-        Some(format!("{calls} makes a tensor of a list"))
+        match first {
+            Value::Int(_) => Some("`i32([…])` or `f32([…])` makes a tensor of a list"),
+            Value::Float(_) => Some("`f32([…])` makes a tensor of a list"),
+            Value::Bool(_) => Some("`bool([…])` makes a tensor of a list"),
+            _ => None,
+        }
     }
 
     /// Returns whether it is a static float that is NaN.

@@ -51,7 +51,7 @@ impl Elaborator<'_> {
                 "`{name}` does not take {}",
                 if found.is_empty() { "nothing".into() } else { found.join(" and ") }
             );
-            Err(match values.iter().find_map(|v| v.tensor_of_list(None)) {
+            Err(match values.iter().find_map(|v| v.tensor_of_list()) {
                 Some(help) => this.error_help("elaborate::arguments", span, message, help),
                 None => this.error("elaborate::arguments", span, message),
             })
