@@ -13,7 +13,7 @@ use std::ops::Range;
 type Parts = Vec<(usize, i64)>;
 
 /// The rows of linked products that are parts of sums.
-struct Rows<'a> {
+struct PartRows<'a> {
     linked: &'a [LinkedProduct],
     /// The product and the `a` of each row, by the first byte of its result.
     by_result: FxHashMap<i64, (usize, i64)>,
@@ -21,7 +21,7 @@ struct Rows<'a> {
     taken: FxHashSet<i64>,
 }
 
-impl Rows<'_> {
+impl PartRows<'_> {
     /// Returns the product and the `a` of the row with this result, if no sum has taken it before.
     fn take(&mut self, result: i64) -> Option<(usize, i64)> {
         let row = *self.by_result.get(&result)?;
@@ -33,7 +33,7 @@ impl SumsLayouts {
     /// Returns linked products and these sums of them as linked products in blocks, or `None` if some product is no
     /// part, some part is not a product, or a result shares a byte with an operand.
     pub(super) fn of_linked(&self, linked: &[LinkedProduct]) -> Option<Vec<LinkedProduct>> {
-        let mut rows = Rows { linked, by_result: FxHashMap::default(), taken: FxHashSet::default() };
+        let mut rows = PartRows { linked, by_result: FxHashMap::default(), taken: FxHashSet::default() };
         for (index, product) in linked.iter().enumerate() {
             rows.by_result.extend(product.rows.iter().map(|row| (row.c, (index, row.a))));
         }
@@ -57,7 +57,7 @@ impl SumsLayouts {
 
 impl SumsLayout {
     /// Adds the rows whose parts these sums add, as rows in blocks.
-    fn add_linked(&self, rows: &mut Rows<'_>, all: &mut Vec<(LinkedKey, Vec<LinkedRow>)>) -> Option<()> {
+    fn add_linked(&self, rows: &mut PartRows<'_>, all: &mut Vec<(LinkedKey, Vec<LinkedRow>)>) -> Option<()> {
         let linked = rows.linked;
         let mut merged: FxHashMap<Parts, usize> = FxHashMap::default();
         let mut elements = 0u64;

@@ -192,7 +192,8 @@ impl SumsLayouts {
     /// Returns products and these sums of them as products in blocks, or `None` if some product is no part, some part
     /// is not a product, or a result shares a byte with an operand.
     fn of_products(&self, products: &[MatrixProduct]) -> Option<Vec<MatrixProduct>> {
-        let mut parts = Parts { by_result: products.iter().map(|p| (p.c.at, p)).collect(), ..Parts::default() };
+        let mut parts =
+            PartProducts { by_result: products.iter().map(|p| (p.c.at, p)).collect(), ..PartProducts::default() };
         let mut whole: Vec<MatrixProduct> = vec![];
         for layout in &self.0 {
             whole.extend(layout.of_products(products, &mut parts)?);
@@ -210,14 +211,14 @@ impl SumsLayouts {
 
 /// The products that are parts of sums.
 #[derive(Default)]
-struct Parts<'a> {
+struct PartProducts<'a> {
     /// By the first byte of their results.
     by_result: FxHashMap<i64, &'a MatrixProduct>,
     /// The first bytes of the results of those that a sum has taken.
     taken: FxHashSet<i64>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PartProducts<'a> {
     /// Returns the product with this result, if no sum has taken it before.
     fn take(&mut self, result: i64) -> Option<&'a MatrixProduct> {
         let product = *self.by_result.get(&result)?;
@@ -239,7 +240,7 @@ impl SumsLayout {
     }
 
     /// Returns the products whose parts these sums add as products in blocks.
-    fn of_products(&self, products: &[MatrixProduct], parts: &mut Parts) -> Option<Vec<MatrixProduct>> {
+    fn of_products(&self, products: &[MatrixProduct], parts: &mut PartProducts) -> Option<Vec<MatrixProduct>> {
         let is_first = |p: &&MatrixProduct| self.has_first(&p.bytes(p.c, p.m, p.n));
         let firsts: Vec<&MatrixProduct> = products.iter().filter(is_first).collect();
         let elements: u64 = firsts.iter().map(|p| p.m * p.n).sum();
@@ -248,7 +249,7 @@ impl SumsLayout {
     }
 
     /// Returns the product whose first block of terms is given.
-    fn whole(&self, first: &MatrixProduct, parts: &mut Parts) -> Option<MatrixProduct> {
+    fn whole(&self, first: &MatrixProduct, parts: &mut PartProducts) -> Option<MatrixProduct> {
         parts.take(first.c.at)?;
         // The strides along terms are those of a block of several.
         if first.start != ProductStart::Number(0) || first.k < 2 && self.count > 1 {
