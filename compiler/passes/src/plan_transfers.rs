@@ -27,6 +27,7 @@ mod homes;
 mod in_place;
 mod moves;
 mod order;
+mod packed;
 mod repeats;
 mod route;
 mod scene;

@@ -6,3 +6,6 @@
 pub(crate) const MANY_PIECES: u32 = 4;
 /// The size in bytes from which on a piece is sent by itself.
 pub(crate) const FEW_BYTES: u32 = 32;
+/// The number of small pieces that a tile receives one by one at most, if there are many from single senders. More would
+/// take too much of its memory as exchange code.
+pub(crate) const MOST_RECEIVED: u32 = 256;

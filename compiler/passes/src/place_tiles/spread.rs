@@ -13,6 +13,7 @@
 use super::accesses::FamilyAccess;
 use super::linear::first_output;
 use girder_codelet::cost::Busy;
+use girder_ir::family::{Domain, FieldPart};
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 use std::sync::Arc;
@@ -199,6 +200,10 @@ fn points(graph: &Graph, families: &[&FamilyAccess]) -> Option<Points> {
     if extent.0 == 0 || extent.1 == 0 {
         return None;
     }
+    let line = strides[b] * shape[b];
+    if families.iter().zip(&parts).any(|(v, part)| goes_round(part, &v.family.domain, line)) {
+        return None;
+    }
     let at: Vec<(u32, u32)> =
         offsets().map(|o| (index(o as u64, a) - reach[a].0, index(o as u64, b) - reach[b].0)).collect();
     let lines = |mut all: Vec<u32>| {
@@ -209,6 +214,19 @@ fn points(graph: &Graph, families: &[&FamilyAccess]) -> Option<Points> {
     let lines = (lines(at.iter().map(|p| p.0).collect()), lines(at.iter().map(|p| p.1).collect()));
     let full = lines.0.len() * lines.1.len() == at.len();
     Some(Points { at, extent, lines: full.then_some(lines) })
+}
+
+/// Returns whether an output begins in one line of an axis and goes on in the next one, so that it is no block. A line
+/// has `line` elements.
+fn goes_round(part: &FieldPart, domain: &Domain, line: u64) -> bool {
+    let inside = part.len.iter().zip(&part.stride).filter(|(_, stride)| stride.unsigned_abs() < line);
+    let (mut back, mut on) = (0, 0);
+    for (&len, &stride) in inside {
+        let reach = (len as i64 - 1) * stride;
+        (back, on) = (back + reach.min(0), on + reach.max(0));
+    }
+    let is_outside = |start: i64| start + back < 0 || start + on >= line as i64;
+    part.offset.values(domain).any(|offset| is_outside(offset % line as i64))
 }
 
 fn weights(families: &[&FamilyAccess], workers: u64) -> Option<Vec<u64>> {

@@ -12,8 +12,9 @@
 //! them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
 //! exchange a tile copies about as many bytes as its strided edges have. A plan that sent such pieces one by one would
 //! model another program. The same holds for pieces of consecutive vertices, so a move stays open until that of the
-//! next vertex comes. Many small sends between two tiles, and sends that mostly repeat the same words, are also
-//! replaced by one to a staging buffer ([`scattered`]).
+//! next vertex comes. Many small sends of neighbouring words between two tiles, and sends that mostly repeat the same
+//! words, are also replaced by one to a staging buffer ([`scattered`]). Those of other words are made contiguous too if
+//! their receiver would need much exchange code for them (module `packed`).
 //!
 //! # Note: Moves within a tile
 //! A landing buffer also takes elements that are on the tile already. These copies are done together with the copies
@@ -25,6 +26,7 @@
 use super::buffers::{BufferUse, Buffers, PlanError};
 use super::moves::{Move, ends, form, join, piece};
 use super::order::{order, ranks};
+use super::packed::pack;
 use super::shared::{Sharing, receivers};
 use super::transfers::{Cutting, Send, assemble, scattered};
 use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
@@ -32,7 +34,7 @@ use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use girder_machine::{Arrange, Machine};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::ops::Range;
 
 /// The largest number of moves for which capacity is reserved: there may turn out to be fewer.
@@ -220,6 +222,10 @@ impl Router {
         self.close(buffers)?;
         let scattered = scattered(&mut self.sends);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
+        let gathered: FxHashSet<(u32, Object)> = self.gathered.values().map(|loc| (loc.tile, loc.object)).collect();
+        let may_be_packed = |s: &Send| !gathered.contains(&(s.from.tile, s.from.object));
+        let mut packed = pack(&mut self.sends, may_be_packed, buffers)?;
+        self.staged.append(&mut packed.staged);
         self.join_staged();
         self.stage_per_receiver()?;
         self.staged.sort_unstable_by_key(|m| (m.to.tile, m.from.tile, m.from.object, words(m).start, m.to));
@@ -241,6 +247,7 @@ impl Router {
             rest = &rest[n..];
         }
         let mut gathers: Vec<LocalCopy> = self.gathered.into_iter().map(|(m, to)| Move { to, ..m }).collect();
+        gathers.append(&mut packed.copies);
         let is_early = match self.order {
             OwnMoves::After => false,
             OwnMoves::WithGathers => !gathers.is_empty(),

@@ -2,6 +2,7 @@
 
 mod bytewise;
 mod mutated;
+mod packed;
 mod random;
 
 use super::*;

@@ -89,7 +89,7 @@ fn sorted_by_source(sends: Vec<Send>) -> Vec<Send> {
         false => by_sender(&sends),
     };
     par_for_each(sorted.chunk_by_mut(is_one_sender).collect(), |own: &mut [Send]| {
-        own.sort_unstable_by_key(|s| (packed(s.from), s.words, packed(s.to)));
+        own.sort_unstable_by_key(|s| (number(s.from), s.words, number(s.to)));
     });
     sorted
 }
@@ -110,12 +110,12 @@ fn numbered(transfers: &mut [Transfer], groups: Grouping) -> Vec<Vec<Loc>> {
     list
 }
 
-fn same_words(a: &Send, b: &Send) -> bool {
+pub(super) fn same_words(a: &Send, b: &Send) -> bool {
     a.from == b.from && a.words == b.words
 }
 
 /// Returns a location as a number in the same order: numbers are compared faster.
-fn packed(loc: Loc) -> u128 {
+pub(super) fn number(loc: Loc) -> u128 {
     let object = match loc.object {
         Object::Var(var) => var.index() as u64,
         Object::Buffer(buffer) => 1 << 32 | buffer as u64,
@@ -130,7 +130,7 @@ fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> 
         let (t, form) = (&transfers[k], TransferForm::of(&transfers[k], groups));
         [ranks[k] as u64, form.offsets.0 as u64, form.offsets.1 as u64, form.distance, t.from.tile as u64]
     };
-    let order = order(transfers.len(), key, |k| packed(transfers[k].from));
+    let order = order(transfers.len(), key, |k| number(transfers[k].from));
     order.into_iter().map(|k| transfers[k as usize]).collect()
 }
 
@@ -168,7 +168,7 @@ impl TransferForm {
 
 /// Joins sends of one tile that continue one another.
 fn join(sends: &mut Vec<Send>) {
-    sends.sort_unstable_by_key(|s| (packed(s.to), packed(s.from), s.words));
+    sends.sort_unstable_by_key(|s| (number(s.to), number(s.from), s.words));
     sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
 }
 
@@ -205,7 +205,7 @@ fn is_spread(own: &[Send]) -> bool {
 /// Does the same for the sends of one tile. Returns those that stay and those that are removed.
 fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
     join(&mut sends);
-    sends.sort_unstable_by_key(|s| (receiver(s), packed(s.from), packed(s.to), s.words));
+    sends.sort_unstable_by_key(|s| (receiver(s), number(s.from), number(s.to), s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
     let mut rest = sends.as_slice();
     while let Some(first) = rest.first() {
@@ -331,7 +331,7 @@ fn merge(same: &[Send], transfers: &mut Vec<Transfer>, (groups, places): (&mut G
     }
     places.clear();
     places.extend(same.iter().flat_map(|s| shared::receivers(groups, s.to, from.tile)));
-    places.sort_unstable_by_key(|l| packed(*l));
+    places.sort_unstable_by_key(|l| number(*l));
     if !places.is_empty() && places.windows(2).all(|w| w[0].tile != w[1].tile) {
         return transfers.push(Transfer { from, to: groups.to(places), words });
     }
