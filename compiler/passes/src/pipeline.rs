@@ -188,11 +188,12 @@ fn run_noting(
         cx.estimate = estimate;
         let placed = each(&passes[placing..=placing], at.clone(), cx);
         if let Ok(AnyStage::Placed(placed)) = &placed {
-            if tried.contains(&placed.placement) {
+            let plan = (placed.placement.clone(), estimate.few_bytes);
+            if tried.contains(&plan) {
                 cx.diagnostics.split_off(before);
                 continue;
             }
-            tried.push(placed.placement.clone());
+            tried.push(plan);
         }
         let placed = placed.and_then(|placed| each(&passes[placing + 1..], placed, cx));
         let goes_on = std::mem::take(&mut cx.may_fit);

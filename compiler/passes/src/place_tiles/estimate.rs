@@ -78,8 +78,9 @@ impl PlacementProblem<'_> {
 
     fn set(&self, families: &[FamilyAccess], sample: &Sample, candidate: &Candidate) -> Estimate {
         let fields = |&(f, _): &(u32, u32)| families[f as usize].fields.len();
+        let few = self.estimate.few_bytes;
         let looks = sample.tiles.iter().flat_map(|t| &t.vertices).map(fields).sum();
-        let mut set = Set { before: Traffic::with_room(looks), ..Set::default() };
+        let mut set = Set { before: Traffic::with_room(few, looks), after: Traffic::new(few), ..Set::default() };
         // Where the sums of each family's fields begin.
         let mut begin = vec![];
         for vertices in families {
@@ -201,7 +202,7 @@ impl PlacementProblem<'_> {
     }
 
     fn copy(&self, pieces: &[CopySlice], candidate: &Candidate) -> Estimate {
-        let mut traffic = Traffic::default();
+        let mut traffic = Traffic::new(self.estimate.few_bytes);
         traffic.next_field();
         let (mut targets, mut sources) = (vec![], vec![]);
         let mut work = 0;

@@ -8,10 +8,10 @@
 //!
 //! # Note: Small pieces
 //! `plan-transfers` makes many small pieces contiguous before they are sent, or sends them together and separates them
-//! where they land. So from [`MANY_PIECES`] pieces of fewer than [`FEW_BYTES`] bytes between two tiles on, a field of
+//! where they land. So from [`MANY_PIECES`] pieces of fewer than `few_bytes` bytes between two tiles on, a field of
 //! strided pieces costs its sender an on-tile copy, and pieces that come one by one cost their receiver one.
 
-use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
+use crate::small_pieces::MANY_PIECES;
 use crate::superstep::{self, Rate};
 use girder_ir::ids::VarId;
 use girder_machine::Machine;
@@ -70,12 +70,19 @@ pub(super) struct Traffic {
     /// The average bytes that the tiles at the other ends send, receive and copy.
     average: Load,
     any: bool,
+    /// The size in bytes from which on a piece is sent by itself.
+    few_bytes: u32,
 }
 
 impl Traffic {
-    /// Creates traffic with capacity for about `pieces` pieces; growing takes longer than adding.
-    pub(super) fn with_room(pieces: usize) -> Traffic {
-        let mut traffic = Traffic::default();
+    /// Creates traffic in which pieces of at least `few_bytes` bytes are sent by themselves.
+    pub(super) fn new(few_bytes: u32) -> Traffic {
+        Traffic { few_bytes, ..Traffic::default() }
+    }
+
+    /// Creates the same with capacity for about `pieces` pieces; growing takes longer than adding.
+    pub(super) fn with_room(few_bytes: u32, pieces: usize) -> Traffic {
+        let mut traffic = Traffic::new(few_bytes);
         traffic.loads.reserve(pieces);
         traffic.small.reserve(pieces);
         traffic.sent.reserve(pieces);
@@ -105,7 +112,7 @@ impl Traffic {
         if home != away && (!gathers || self.crossed.insert((s.var, s.start, s.len, away))) {
             *self.flows.entry((home, away)).or_default() += s.bytes;
         }
-        if s.bytes >= f64::from(FEW_BYTES) {
+        if s.bytes >= f64::from(self.few_bytes) {
             self.add_code(s.from, s.to, s.each, if fresh { s.bytes } else { 0.0 }, machine);
             return (fresh, false);
         }

@@ -15,7 +15,7 @@ use girder_ir::plan::StepPlan;
 /// Returns the plan of a copy: every element moves from its home to its new home.
 pub(super) fn copy(scene: &Scene, copy: &CopySet) -> std::result::Result<StepPlan, PlanError> {
     let mut buffers = Buffers::new(scene.block_limit);
-    let (mut router, mut moves) = (Router::new(scene.limit), Moves::new(scene));
+    let (mut router, mut moves) = (Router::new(scene), Moves::new(scene));
     add_copy(scene, copy, &mut moves, &mut router, &mut buffers)?;
     let before = router.finish(&mut buffers)?;
     Ok(StepPlan { buffers: buffers.list, before, ..StepPlan::default() })

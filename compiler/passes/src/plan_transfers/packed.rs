@@ -14,7 +14,7 @@ use super::buffers::{BufferUse, Buffers, PlanError};
 use super::moves::{Move, ends, join, piece};
 use super::shared;
 use super::transfers::{Send, number, same_words};
-use crate::small_pieces::{FEW_BYTES, MANY_PIECES, MOST_RECEIVED};
+use crate::small_pieces::{MANY_PIECES, MOST_RECEIVED};
 use girder_ir::plan::{Loc, LocalCopy, Object};
 
 /// What replaces sends of small pieces.
@@ -32,7 +32,7 @@ pub(super) fn pack(
     may_be_packed: impl Fn(&Send) -> bool,
     buffers: &mut Buffers,
 ) -> Result<Packed, PlanError> {
-    let is_small = |s: &Send| 4 * s.words < FEW_BYTES && shared::group(s.to).is_none() && may_be_packed(s);
+    let is_small = |s: &Send| shared::group(s.to).is_none() && may_be_packed(s);
     let mut received: Vec<u32> = vec![];
     for send in sends.iter().filter(|s| is_small(s)) {
         let tile = send.to.tile as usize;

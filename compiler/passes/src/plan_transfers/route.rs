@@ -8,8 +8,8 @@
 //!
 //! # Note: Small pieces
 //! Many small pieces at equal distances would cost a transfer each. If there are at least [`MANY_PIECES`] that are
-//! shorter than [`FEW_BYTES`] bytes, the sender makes them contiguous, sends them at once, and the receiver spreads
-//! them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
+//! shorter than [`FEW_BYTES`](crate::small_pieces::FEW_BYTES) bytes, or longer ones where memory is scarce, the sender
+//! makes them contiguous, sends them at once, and the receiver spreads them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
 //! exchange a tile copies about as many bytes as its strided edges have. A plan that sent such pieces one by one would
 //! model another program. The same holds for pieces of consecutive vertices, so a move stays open until that of the
 //! next vertex comes. Many small sends of neighbouring words between two tiles, and sends that mostly repeat the same
@@ -27,11 +27,12 @@ use super::buffers::{BufferUse, Buffers, PlanError};
 use super::moves::{Move, ends, form, join, piece};
 use super::order::{order, ranks};
 use super::packed::pack;
+use super::scene::Scene;
 use super::shared::{Sharing, receivers};
 use super::transfers::{Cutting, Send, assemble, scattered};
-use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
+use crate::small_pieces::MANY_PIECES;
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
-use girder_machine::{Arrange, Machine};
+use girder_machine::Arrange;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use rustc_hash::{FxBuildHasher, FxHashSet};
@@ -76,6 +77,8 @@ pub(super) struct Router {
     open: Vec<Option<(Move, Pad)>>,
     /// The number of pieces that may still be added.
     left: usize,
+    /// The size in bytes from which on a piece is sent by itself.
+    few_bytes: u32,
     /// Moves within a tile.
     own: Vec<LocalCopy>,
     order: OwnMoves,
@@ -85,19 +88,19 @@ pub(super) struct Router {
 }
 
 impl Router {
-    /// Creates a router for at most `limit` pieces.
-    pub fn new(limit: usize) -> Router {
-        Router { left: limit, ..Router::default() }
+    /// Creates a router for as many pieces as one step may move.
+    pub fn new(scene: &Scene) -> Router {
+        Router { left: scene.limit, few_bytes: scene.few_bytes, ..Router::default() }
     }
 
     /// Creates a router for a phase whose destinations are landing buffers. No word is sent from these, so moves within
     /// a tile may come before the exchange or after it: where other copies are, or where they take less time.
-    pub fn to_landings(limit: usize, machine: &Machine) -> Router {
-        let Arrange { before, after } = &machine.arrange;
+    pub fn to_landings(scene: &Scene) -> Router {
+        let Arrange { before, after } = &scene.machine.arrange;
         let is_dear = before.fixed_cycles > after.fixed_cycles;
         let order = if is_dear { OwnMoves::WithGathers } else { OwnMoves::Before };
-        let cutting = Cutting::Busy { processor_tiles: machine.chip.tiles };
-        Router { order, cutting, ..Router::new(limit) }
+        let cutting = Cutting::Busy { processor_tiles: scene.machine.chip.tiles };
+        Router { order, cutting, ..Router::new(scene) }
     }
 
     /// Adds a move, which continues the last one of its slot if possible.
@@ -123,7 +126,7 @@ impl Router {
     /// Reserves capacity for moves that will come `times` times each, as far as they are allowed; growing takes longer.
     pub fn make_room(&mut self, moves: &[Move], times: usize) {
         let gathered =
-            moves.iter().filter(|m| m.count >= MANY_PIECES && m.bytes < FEW_BYTES && m.from_step != 0).count();
+            moves.iter().filter(|m| m.count >= MANY_PIECES && m.bytes < self.few_bytes && m.from_step != 0).count();
         let room = |moves: usize| moves.saturating_mul(times).min(MOST_EXPECTED);
         self.sends.reserve(room(moves.len()));
         self.gathered.reserve(room(gathered));
@@ -152,7 +155,7 @@ impl Router {
 
     /// Decides how a move travels.
     fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), PlanError> {
-        let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= FEW_BYTES);
+        let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= self.few_bytes);
         let pieces_sent = if apart { m.count as usize } else { 1 };
         self.left = self.left.checked_sub(pieces_sent).ok_or(PlanError::TooMany)?;
         if m.from.tile == m.to.tile {
@@ -220,10 +223,11 @@ impl Router {
     /// Returns the phase: lays out the staging buffers and joins sends.
     pub fn finish(mut self, buffers: &mut Buffers) -> Result<Phase, PlanError> {
         self.close(buffers)?;
-        let scattered = scattered(&mut self.sends);
+        let scattered = scattered(&mut self.sends, self.few_bytes);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
         let gathered: FxHashSet<(u32, Object)> = self.gathered.values().map(|loc| (loc.tile, loc.object)).collect();
-        let may_be_packed = |s: &Send| !gathered.contains(&(s.from.tile, s.from.object));
+        let may_be_packed =
+            |s: &Send| 4 * s.words < self.few_bytes && !gathered.contains(&(s.from.tile, s.from.object));
         let mut packed = pack(&mut self.sends, may_be_packed, buffers)?;
         self.staged.append(&mut packed.staged);
         self.join_staged();

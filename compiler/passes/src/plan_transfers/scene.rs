@@ -20,6 +20,8 @@ pub(super) struct Scene<'a> {
     pub cancel: &'a Cancel,
     /// The number of pieces that one step may move.
     pub limit: usize,
+    /// The size in bytes from which on a piece is sent by itself.
+    pub few_bytes: u32,
     /// The largest size of a block in bytes.
     pub block_limit: u32,
     pub homes: SecondaryMap<VarId, Homes>,

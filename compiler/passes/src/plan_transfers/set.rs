@@ -54,8 +54,8 @@ pub(super) fn plan(
     let mut planner = Planner {
         scene,
         buffers: Buffers::new(scene.block_limit),
-        before: Router::to_landings(scene.limit, scene.machine),
-        after: Router::new(scene.limit),
+        before: Router::to_landings(scene),
+        after: Router::new(scene),
         shared: FxHashMap::default(),
         shared_parts: FxHashMap::default(),
         repeats: repeats(scene, &families, &tiles, &in_places, &forms),

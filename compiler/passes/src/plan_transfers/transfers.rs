@@ -16,7 +16,7 @@
 use super::moves::form;
 use super::order::{order, ranks};
 use super::shared;
-use crate::small_pieces::{FEW_BYTES, MANY_PIECES};
+use crate::small_pieces::MANY_PIECES;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
 use girder_source::{par_for_each, par_map_slice};
@@ -175,10 +175,10 @@ fn join(sends: &mut Vec<Send>) {
 /// Joins sends that continue one another, and removes those that should go to a staging buffer together. Among the
 /// sends of neighbouring words of one block to one tile, these are many small ones, and those that send each word more
 /// than twice. The sends that replace them are separate, so nothing continues another afterwards.
-pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
+pub(super) fn scattered(sends: &mut Vec<Send>, few_bytes: u32) -> Vec<Send> {
     let grouped = by_sender(sends);
     let own: Vec<&[Send]> = grouped.chunk_by(is_one_sender).collect();
-    let found = par_map_slice(&own, |own| (!is_spread(own)).then(|| scattered_of_one(own.to_vec())));
+    let found = par_map_slice(&own, |own| (!is_spread(own)).then(|| scattered_of_one(own.to_vec(), few_bytes)));
     if found.iter().all(Option::is_none) {
         *sends = grouped;
         return vec![];
@@ -203,7 +203,7 @@ fn is_spread(own: &[Send]) -> bool {
 }
 
 /// Does the same for the sends of one tile. Returns those that stay and those that are removed.
-fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
+fn scattered_of_one(mut sends: Vec<Send>, few_bytes: u32) -> (Vec<Send>, Vec<Send>) {
     join(&mut sends);
     sends.sort_unstable_by_key(|s| (receiver(s), number(s.from), number(s.to), s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
@@ -218,7 +218,7 @@ fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
             n += 1;
         }
         let distinct = (end - first.from.offset) as u64 / 4;
-        let small = n >= MANY_PIECES as usize && 4 * words < n as u64 * FEW_BYTES as u64;
+        let small = n >= MANY_PIECES as usize && 4 * words < n as u64 * few_bytes as u64;
         if small || words > 2 * distinct { &mut taken } else { &mut kept }.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
     }
