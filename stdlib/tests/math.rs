@@ -150,6 +150,10 @@ fn softplus(x: f64) -> f64 {
     if x.is_nan() { x } else { x.max(0.0) + (-x.abs()).exp().ln_1p() }
 }
 
+fn selu(x: f64) -> f64 {
+    1.0507009873554805 * if x > 0.0 { x } else { 1.6732632423543772 * x.exp_m1() }
+}
+
 fn acosh(x: f64) -> f64 {
     // The host's function has an error of some units near 1, and overflows.
     match x {
@@ -197,6 +201,7 @@ fn f32_functions_are_accurate() {
     f32_within(1.0, "cbrt", f64::cbrt);
     f32_within(3.0, "silu", silu);
     f32_within(2.0, "softplus", softplus);
+    f32_within(3.0, "selu", selu);
 }
 
 #[test]
@@ -225,6 +230,7 @@ fn f64_functions_are_accurate() {
     f64_within(1.0, "cbrt", f64::cbrt);
     f64_within(4.0, "silu", silu);
     f64_within(4.0, "softplus", softplus);
+    f64_within(4.0, "selu", selu);
 }
 
 #[test]

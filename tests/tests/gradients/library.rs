@@ -92,6 +92,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "strided",
             "as_matrices",
             "turned",
+            "squares_of",
             "summed_to",
             "by_left",
             "by_right",
@@ -135,6 +136,8 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "has",
             "reduced_shape",
             "reduced_count",
+            "deviations",
+            "degrees_of_freedom",
             "later_groups",
             "windows",
             "window_sums",
@@ -164,6 +167,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "greatest_of",
             "any_of",
             "all_of",
+            "log_sum_exp_of",
             "index_of_least",
             "index_of_greatest",
         ],
@@ -198,11 +202,27 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "rows_by_looking",
             // It writes its argument: a gradient through it is refused, and `updated` has one.
             "update",
+            // `taken_along` has the derivative of `take_along`.
+            "take_along",
+            "positions_along",
         ],
     ),
     ("rows", &["cut", "selected", "many", "strip", "log2", "flat_groups", "selected_flat", "outside"]),
     ("nn", &[]),
-    ("softmax", &["combined", "rows_of", "softmax_of", "slopes_by_result", "slopes_by_adjoint", "masked_score"]),
+    (
+        "softmax",
+        &[
+            "combined",
+            "rows_of",
+            "softmax_of",
+            "slopes_by_result",
+            "slopes_by_adjoint",
+            "masked_score",
+            "to_last",
+            "from_last",
+            "is_last",
+        ],
+    ),
     (
         "class_loss",
         &[
@@ -225,6 +245,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         &[
             "pair_loss",
             "reduced",
+            "target_of",
             // The derivatives of the losses.
             "squared_slope",
             "absolute_slope",

@@ -10,6 +10,32 @@ pub const MODELS: &[(&str, &str)] = &[
     ("sum", "let y = sum(x, axis: 0) * x; return sum(y * y) + sum(sum(w, axis: [0, 2], keep: true) * w);"),
     ("sum", "let y = sum(x, axis: -1); return sum(y * y * y);"),
     ("mean", "let y = x - mean(x, axis: 1, keep: true); return mean(y * y * y);"),
+    (
+        "variance",
+        "let y = variance(x, axis: 0) * x; let z = variance(w, axis: [0, 2], correction: 1, keep: true) * w; \
+         return sum(y * y) + sum(z * z) + variance(w);",
+    ),
+    (
+        "std",
+        "let y = std(x, axis: -1, keep: true) * x; let z = std(w, axis: [0, 1], correction: 0.5); \
+         return sum(y * y) + sum(z * z * z) + std(x.broadcast(30));",
+    ),
+    (
+        "std",
+        "let g = grad(std(x) + sum(variance(w, axis: 1)), wrt: (x, w)); return sum(g[0] * g[0] * x) + sum(g[1] * w);",
+    ),
+    (
+        "logsumexp",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); \
+         let y = logsumexp(z, axis: 1, keep: true) * x; \
+         return sum(y * y) / 100.0 + sum(logsumexp(w, axis: [0, 2])) + logsumexp(x) * x[0, 0];",
+    ),
+    ("logsumexp", "let g = grad(sum(exp(logsumexp(x, axis: 0) * 0.5)), wrt: x); return sum(g * g * x);"),
+    (
+        "norm",
+        "let y = linalg.norm(x, axis: 1, keep: true) * x; return sum(y * y) + linalg.norm(w) * linalg.norm(x[0]);",
+    ),
+    ("norm", "let y = linalg.norm(w, axis: [0, 2]); let g = grad(sum(y * y * y), wrt: w); return sum(g * w * w);"),
     ("product", "let y = product(x, axis: 1); return sum(y * y) + product(x[0]) + sum(product(w, axis: [0, 2]));"),
     ("product", "let y = x * f64(x < 0.3); return sum(product(y, axis: 0)) + product(y);"),
     (
@@ -45,6 +71,26 @@ pub const MODELS: &[(&str, &str)] = &[
     ("updated", "let y = updated(w, i32([[1], [1]]), w.expand(1)); return sum(exp(y));"),
     ("taken", "let y = slices.taken(x * x, i32([1, 3, 1, 0])); return sum(y * y);"),
     ("scattered", "let y = slices.scattered(x * x, i32([1, 3, 1, 0]), 6); return sum(y * y);"),
+    (
+        "segment_sum",
+        "let y = segment_sum(x * x, i32([1, 3, 1, 0]), 5); \
+         let z = segment_sum(w[0].flatten(), i32(list(0..15)) % 4, 4); return sum(y * y) + sum(z * z * z);",
+    ),
+    (
+        "taken_along",
+        "let y = take_along(x, i32([[1, 0], [0, 0], [2, 1], [1, 1]])); let z = take_along(w, i32([[[1, 0, 0, 2, 2]], \
+         [[1, 1, 0, 2, 1]]]), axis: 1); return sum(y * y * y) + sum(z * z);",
+    ),
+    (
+        "taken_along",
+        "let z = concat(list i in 0..800 { x.flatten() * (0.001 * i + 0.5) }, axis: 0).expand(0); \
+         let y = take_along(z, i32([[9000, 7, 4000, 7]])); return sum(y * y * y);",
+    ),
+    (
+        "added_along",
+        "let i = i32([[1, 0], [0, 0], [2, 1], [1, 1]]); let g = grad(sum(exp(take_along(x * x, i))), wrt: x); \
+         return sum(g * g * x);",
+    ),
     ("row", "var k: i32; k <- 2; let y = x[k]; let z = w[.., k]; return sum(y * y * y) + sum(z * z);"),
     ("rows", "var k: i32; k <- 1; let y = x.broadcast(2, axis: 0)[k..k + 4]; return sum(y * y * y);"),
     (
@@ -66,6 +112,8 @@ pub const MODELS: &[(&str, &str)] = &[
         "softmax",
         "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let y = nn.softmax(z); return sum(y * y);",
     ),
+    ("softmax", "let y = nn.softmax(x, axis: 0); let z = nn.softmax(w, axis: 1); return sum(y * y * x) + sum(z * z);"),
+    ("log_softmax", "let y = nn.log_softmax(w, axis: -2); return sum(y * y * w);"),
     ("log_softmax", "let y = nn.log_softmax(w); return sum(y * y * w);"),
     (
         "log_softmax",
@@ -99,6 +147,10 @@ pub const MODELS: &[(&str, &str)] = &[
     ),
     ("mse", "return nn.mse(x, exp(x)) + nn.mse(x, x * x * x, reduction: \"sum\");"),
     ("squared_error", "let y = nn.mse(x, x * x, reduction: \"none\"); return sum(y * y);"),
+    (
+        "mse",
+        "return nn.mse(x, 1) + nn.l1(x, 2.0) + nn.bce_logits(w, 0.25) + nn.kl(x, 0.5) + nn.huber(x, -2, delta: 0.5);",
+    ),
     ("l1", "return nn.l1(x, exp(x)) + nn.l1(w, w * w * w, reduction: \"sum\");"),
     ("absolute_error", "let y = nn.l1(x, x * x, reduction: \"none\"); return sum(y * y);"),
     ("huber", "return nn.huber(w, exp(w), delta: 0.5) + nn.huber(x, x * x * x, reduction: \"sum\");"),
