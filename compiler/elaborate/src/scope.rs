@@ -71,6 +71,15 @@ impl Elaborator<'_> {
             .chain(ElemType::ALL.into_iter().map(|t| t.name() as &str));
         let near = girder_source::closest(name, all);
         let d = Diagnostic::error("names::unknown", span, format!("there is no `{name}` here"));
+        let library = self.loader.library();
+        let places: Vec<String> = library
+            .modules_of(name)
+            .into_iter()
+            .map(|of| match module.values.contains_key(of) {
+                true => format!("`{of}.{name}`"),
+                false => format!("`{of}.{name}`, after `use {of};`"),
+            })
+            .collect();
         let help = if module.codelets.contains_key(name) {
             Some(format!("`{name}` is a codelet: it runs as `vertex {name}(…)` in a compute set"))
         } else if module.programs.contains_key(name) {
@@ -79,12 +88,11 @@ impl Elaborator<'_> {
             Some(format!("it stands behind a tensor: `x.{name}(…)`"))
         } else if crate::members::MEMBERS.contains(&name) {
             Some(format!("it stands behind a tensor: `x.{name}`"))
-        } else if let Some(of) = self.loader.library().module_of(name) {
-            let import = if module.values.contains_key(of) { String::new() } else { format!(", after `use {of};`") };
-            Some(format!("the library has it as `{of}.{name}`{import}"))
-        } else if self.loader.library().names().any(|m| m == name) {
+        } else if !places.is_empty() {
+            Some(format!("the library has it as {}", places.join(", and as ")))
+        } else if library.names().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
-        } else if let Some(help) = girder_source::foreign(name) {
+        } else if let Some(help) = foreign_function(name).or_else(|| girder_source::foreign(name)) {
             Some(help.into())
         } else {
             near.map(|n| format!("did you mean `{n}`?"))
@@ -377,4 +385,24 @@ fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
         ItemKind::Fn(f) => f.name.dotted(),
         _ => reached.rsplit('.').next().unwrap_or(reached).into(),
     }
+}
+
+/// Returns the help for the name that NumPy or PyTorch gives to a function of tensors which is written otherwise here.
+fn foreign_function(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "empty" => "a declaration makes a tensor: `var x: f32[2, 3];`",
+        "ones" | "full" => {
+            "a declaration makes a tensor of one number: `const one: f32[2, 3] = 1;`, or `var` to write it"
+        }
+        "zeros_like" | "empty_like" => "a tensor of zeros is `zeros(shape: x.shape, T: x.type)`",
+        "ones_like" | "full_like" => "a declaration makes a tensor of one number: `const one: f32[..x.shape] = 1;`",
+        "arange" => "a range is `0..n`, or `0..n by 2`; as a tensor it is `i32(list(0..n))`",
+        "linspace" => "n numbers from 0 to 1 are `f32(list i in 0..n { float(i) / (n - 1) })`",
+        "eye" | "identity" => "the matrix is `f32(list i in 0..n { list j in 0..n { if i == j { 1 } else { 0 } } })`",
+        "clip" => "numbers are limited by `clamp(x, lo, hi)`",
+        "relu6" => "it is `clamp(x, 0.0, 6.0)`",
+        "hardtanh" => "it is `clamp(x, -1.0, 1.0)`",
+        "take_along_axis" | "take_along_dim" => "it is `take_along(x, index, axis: 1)`",
+        _ => return None,
+    })
 }

@@ -54,17 +54,34 @@ impl Library {
 
     /// Returns the module from which a program takes a function of this name.
     pub fn module_of(&self, function: &str) -> Option<&'static str> {
-        FACES.into_iter().find(|name| self.has_function(name, function))
+        self.modules_of(function).first().copied()
+    }
+
+    /// Returns the modules from which a program takes functions of this name, one for each function.
+    pub fn modules_of(&self, function: &str) -> Vec<&'static str> {
+        let mut origins: Vec<String> = vec![];
+        let is_other = |name: &&'static str| {
+            let Some(origin) = self.origin(name, function) else { return false };
+            let is_new = !origins.contains(&origin);
+            origins.push(origin);
+            is_new
+        };
+        FACES.into_iter().filter(is_other).collect()
     }
 
     /// Returns whether there is a module of this name with this function.
     pub fn has_function(&self, module: &str, function: &str) -> bool {
-        self.module(module).is_some_and(|parsed| {
-            parsed.module.tree.items.iter().any(|item| match &item.kind {
-                ast::ItemKind::Fn(f) => f.name.dotted() == function,
-                ast::ItemKind::Use(ast::Use::Names { names, .. }) => names.iter().any(|n| n.name == function),
-                _ => false,
-            })
+        self.origin(module, function).is_some()
+    }
+
+    /// Returns the name of the module from which a module has a function of this name: its own, unless it imports it.
+    fn origin(&self, module: &str, function: &str) -> Option<String> {
+        self.module(module)?.module.tree.items.iter().find_map(|item| match &item.kind {
+            ast::ItemKind::Fn(f) if f.name.dotted() == function => Some(module.to_string()),
+            ast::ItemKind::Use(ast::Use::Names { name, names }) if names.iter().any(|n| n.name == function) => {
+                Some(name.dotted().to_string())
+            }
+            _ => None,
         })
     }
 
