@@ -159,7 +159,11 @@ impl Parser<'_> {
         for _ in 0..MAX_REPAIRS {
             let tokens = if repaired.is_empty() { tokens } else { &repaired[..] };
             self.builder.back_to(mark);
-            let spaced = tokens.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
+            let mut patterns = patterns(tokens).into_iter().peekable();
+            let spaced = tokens.iter().enumerate().map(|(i, l)| {
+                let token = if patterns.next_if_eq(&i).is_some() { Token::PatternOpen } else { l.token };
+                Ok((i, Lexeme { token, ..*l }, i + 1))
+            });
             let (at, expected) = match self.entry.parse(&mut self.builder, spaced) {
                 Ok(entry) => return Some(*entry),
                 Err(ParseError::UnrecognizedToken { token, expected }) => (token.0, expected),
@@ -221,4 +225,20 @@ impl Parser<'_> {
         self.module.stmts = self.builder.stmts.into_iter().collect();
         (self.module, self.problems)
     }
+}
+
+/// Returns where `name (` starts the pattern of a reduction: its `)` stands before an `in`. One token of lookahead does
+/// not tell it from a call.
+fn patterns(tokens: &[Lexeme]) -> Vec<usize> {
+    let token = |i: usize| tokens[i].token;
+    let ends = (1..tokens.len()).filter(|&i| token(i) == Token::In && token(i - 1) == Token::ParenClose);
+    let open = |end: usize| {
+        let mut depth = 0;
+        let open = (0..end).rev().find(|&i| {
+            depth += i32::from(token(i) == Token::ParenClose) - i32::from(token(i) == Token::ParenOpen);
+            depth == 0
+        })?;
+        (open > 0 && token(open - 1) == Token::Ident).then_some(open)
+    };
+    ends.filter_map(open).collect()
 }

@@ -129,6 +129,8 @@ pub enum Token {
     AttrOpen,
     #[token("(")]
     ParenOpen,
+    /// A `(` as the grammar sees it where the first pattern of a reduction starts: `list (a, b) in …`.
+    PatternOpen,
     #[token(")")]
     ParenClose,
     #[token("[")]

@@ -102,6 +102,7 @@ impl<'a> Builder<'a, '_> {
             ast::Pattern::Wildcard(at) => (SmolStr::default(), *at),
             ast::Pattern::Tuple(_, at) => {
                 self.error("codelet::type_mismatch", *at, "a loop index is one integer, not a tuple");
+                self.bind_wrong(pattern);
                 (SmolStr::default(), *at)
             }
         };
