@@ -9,12 +9,13 @@
 //! # Note: Small pieces
 //! Many small pieces at equal distances would cost a transfer each. If there are at least [`MANY_PIECES`] that are
 //! shorter than [`FEW_BYTES`](crate::small_pieces::FEW_BYTES) bytes, or longer ones where memory is scarce, the sender
-//! makes them contiguous, sends them at once, and the receiver spreads them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
-//! exchange a tile copies about as many bytes as its strided edges have. A plan that sent such pieces one by one would
-//! model another program. The same holds for pieces of consecutive vertices, so a move stays open until that of the
-//! next vertex comes. Many small sends of neighbouring words between two tiles, and sends that mostly repeat the same
-//! words, are also replaced by one to a staging buffer ([`scattered`]). Those of other words are made contiguous too if
-//! their receiver would need much exchange code for them (module `packed`).
+//! makes them contiguous, sends them at once, and the receiver spreads them if necessary. The published rows of V8
+//! (docs/validation.md) show that the vendor's compiler does so: before the exchange a tile copies about as many bytes
+//! as its strided edges have. A plan that sent such pieces one by one would model another program. The same holds for
+//! pieces of consecutive vertices, so a move stays open until that of the next vertex comes. Many small sends of
+//! neighbouring words between two tiles, and sends that mostly repeat the same words, are also replaced by one to a
+//! staging buffer ([`scattered`]). Those of other words are made contiguous too if their receiver would need much
+//! exchange code for them (module `packed`).
 //!
 //! # Note: Moves within a tile
 //! A landing buffer also takes elements that are on the tile already. These copies are done together with the copies
