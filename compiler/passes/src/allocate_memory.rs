@@ -33,7 +33,6 @@ use crate::stage::Stage;
 use crate::{PassContext, sizes};
 use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
-use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};
 use indexmap::IndexSet;
 use inventory::Class;
@@ -63,10 +62,15 @@ impl Pass for AllocateMemory {
         let field_requests = requests::field_requests(&input, &costs);
         let classes = inventory::of(&input, &liveness, cx.machine, &costs, &requests::of(&input, &field_requests));
         cx.poll()?;
-        let packed = pack_classes(&classes, cx.machine);
+        let shapes = Shapes::of(&classes);
         let usable = cx.machine.usable_bytes() as u64;
-        let over: Vec<_> =
-            classes.iter().zip(&packed).filter(|(_, p)| p.peak > usable).map(|(c, p)| (c, p.peak)).collect();
+        // What cannot fit in any order is not packed, unless it is to run all the same.
+        let least = shapes.each(|shape| shape.least_peak(cx.machine));
+        let is_packed = cx.session.allow_over_memory || least.iter().all(|&peak| peak <= usable);
+        let packed =
+            if is_packed { shapes.each(|s| Arc::new(s.pack(cx.machine, shapes.shapes.len()))) } else { vec![] };
+        let peaks = if is_packed { packed.iter().map(|p| p.peak).collect() } else { least };
+        let over: Vec<_> = classes.iter().zip(peaks.iter().copied()).filter(|(_, peak)| *peak > usable).collect();
         if !over.is_empty() {
             let allowed = cx.session.allow_over_memory && over.iter().all(|o| o.1 <= u32::MAX as u64);
             let severity = if allowed { Severity::Warning } else { Severity::Error };
@@ -74,7 +78,7 @@ impl Pass for AllocateMemory {
             if !allowed {
                 let tiles: u64 = over.iter().map(|(class, _)| class.tiles.count()).sum();
                 let all = u64::from(cx.machine.tiles());
-                let needs = classes.iter().zip(&packed).map(|(c, p)| c.tiles.count().saturating_mul(p.peak));
+                let needs = classes.iter().zip(&peaks).map(|(c, peak)| c.tiles.count().saturating_mul(*peak));
                 let needed = needs.fold(0, u64::saturating_add);
                 cx.may_fit = tiles * FEW <= all || needed / FILLED <= usable * all / 100;
                 return Err(Failed);
@@ -122,14 +126,26 @@ pub fn allocate_host(graph: &girder_ir::graph::Graph, liveness: &Liveness, cx: &
     Err(Failed)
 }
 
-/// Returns a packing for every class; classes of one shape are packed once.
-fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Arc<Packing>> {
-    let mut shapes: IndexSet<ClassShape, FxBuildHasher> = IndexSet::default();
-    let each = par_map(classes.len(), |k| ClassShape::of(&classes[k]));
-    let of: Vec<usize> = each.into_iter().map(|s| shapes.insert_full(s).0).collect();
-    let shapes: Vec<ClassShape> = shapes.into_iter().collect();
-    let packed = par_map_slice(&shapes, |shape| Arc::new(shape.pack(machine, shapes.len())));
-    of.into_iter().map(|k| packed[k].clone()).collect()
+/// The shapes of classes. What depends on a shape alone is computed once for it.
+struct Shapes<'a> {
+    shapes: Vec<ClassShape<'a>>,
+    /// The shape of each class.
+    of: Vec<usize>,
+}
+
+impl<'a> Shapes<'a> {
+    fn of(classes: &'a [Class]) -> Shapes<'a> {
+        let mut shapes: IndexSet<ClassShape, FxBuildHasher> = IndexSet::default();
+        let each = par_map(classes.len(), |k| ClassShape::of(&classes[k]));
+        let of = each.into_iter().map(|s| shapes.insert_full(s).0).collect();
+        Shapes { shapes: shapes.into_iter().collect(), of }
+    }
+
+    /// Returns a function of the shape of each class.
+    fn each<R: Clone + Send>(&self, f: impl Fn(&ClassShape) -> R + Send + Sync) -> Vec<R> {
+        let found = par_map_slice(&self.shapes, f);
+        self.of.iter().map(|&k| found[k].clone()).collect()
+    }
 }
 
 /// Returns the layout. Peaks are addresses of 32 bits.

@@ -119,7 +119,7 @@ fn code_at(class: &Class, moment: u32) -> u64 {
 }
 
 /// Returns the bytes of memory that can run code.
-fn code_room(machine: &Machine) -> u64 {
+pub(super) fn code_room(machine: &Machine) -> u64 {
     machine.memory.regions.iter().filter(|r| r.executable).map(|r| u64::from(r.bytes)).sum()
 }
 
@@ -175,11 +175,20 @@ fn sum_at(needs: &[Need], moment: u32) -> u64 {
 
 /// Returns the first point at which the most bytes are live.
 fn fullest_moment(needs: &[Need]) -> u32 {
-    let starts = needs.iter().filter_map(|n| n.live.as_ref().filter(|l| !l.is_empty())).map(|l| l.start);
-    let mut starts: Vec<u32> = starts.collect();
-    starts.sort_unstable();
-    starts.dedup();
-    starts.into_iter().max_by_key(|&p| (sum_at(needs, p), Reverse(p))).unwrap_or(0)
+    let mut changes: Vec<(u32, i128)> = vec![];
+    for need in needs {
+        let Some(live) = need.live.as_ref().filter(|live| !live.is_empty()) else { continue };
+        changes.extend([(live.start, i128::from(need.bytes)), (live.end, -i128::from(need.bytes))]);
+    }
+    changes.sort_unstable_by_key(|c| c.0);
+    let (mut now, mut most, mut fullest) = (0, 0, changes.first().map_or(0, |c| c.0));
+    for at in changes.chunk_by(|a, b| a.0 == b.0) {
+        now += at.iter().map(|c| c.1).sum::<i128>();
+        if now > most {
+            (most, fullest) = (now, at[0].0);
+        }
+    }
+    fullest
 }
 
 /// Blocks of a tile that have one name for the user.

@@ -7,7 +7,8 @@
 //! Invariant: equal shapes get equal addresses.
 
 use super::inventory::{Class, Need};
-use super::pack::{Effort, Item, Packing, STEPS, least_peak, pack};
+use super::pack::{Effort, Item, Packing, STEPS, largest_live_set, least_peak, pack};
+use super::report::code_room;
 use super::requests::BlockRequest;
 use super::space::{ALIGN, Space, Zone};
 use girder_ir::layout::Content;
@@ -76,6 +77,17 @@ impl<'a> ClassShape<'a> {
         shape.requests.hash(&mut hasher);
         shape.hash = hasher.finish();
         shape
+    }
+
+    /// Returns a peak that no packing is below. It exceeds the memory of a tile if the blocks that need memory that can
+    /// run code exceed that memory.
+    pub fn least_peak(&self, machine: &Machine) -> u64 {
+        let space = Space::of_tile(machine, ALIGN);
+        let mut items = self.items(&[], &space);
+        let peak = least_peak(&items, &space);
+        items.retain(|item| item.zone == Zone::Executable);
+        let beyond = largest_live_set(&items, ALIGN).saturating_sub(code_room(machine));
+        if beyond == 0 { peak } else { peak.max(u64::from(machine.usable_bytes()) + beyond) }
     }
 
     /// Returns addresses of its blocks; `shapes` is the number of shapes. If a block would not fit otherwise, requests
