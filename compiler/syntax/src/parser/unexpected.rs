@@ -223,10 +223,11 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
         let list = wanted(position);
         let what = format!("expected {}, found the keyword {shown}", one_of(&list[..list.len().min(2)]));
         let in_copy = matches!(found.token, Let | If) && position.fits("for") && !position.fits("vertex");
-        let is_called = position.tokens.get(position.at + 1).is_some_and(|l| l.token == ParenOpen);
+        let next = position.tokens.get(position.at + 1).map(|l| l.token);
         return Some(error(what).help(match found.token {
             _ if in_copy => "a `copy` holds rows such as `a[i] <- b[i]`, and `for`".to_string(),
-            Where if is_called => "elements are chosen by `select(condition, a, b)`".to_string(),
+            Where if next == Some(ParenOpen) => "elements are chosen by `select(condition, a, b)`".to_string(),
+            Else if next == Some(FatArrow) => "the arm for all other values is `_ => …`".to_string(),
             _ => format!("{shown} is a word of the language and cannot be a name"),
         }));
     }
