@@ -227,8 +227,8 @@ impl Parser<'_> {
     }
 }
 
-/// Returns where `name (` starts the pattern of a reduction: its `)` stands before an `in`. One token of lookahead does
-/// not tell it from a call.
+/// Returns where `name (` starts the pattern of a reduction: its `)` stands before an `in`, and the name is not the
+/// index of a loop. One token of lookahead does not tell it from a call.
 fn patterns(tokens: &[Lexeme]) -> Vec<usize> {
     let token = |i: usize| tokens[i].token;
     let ends = (1..tokens.len()).filter(|&i| token(i) == Token::In && token(i - 1) == Token::ParenClose);
@@ -238,7 +238,10 @@ fn patterns(tokens: &[Lexeme]) -> Vec<usize> {
             depth += i32::from(token(i) == Token::ParenClose) - i32::from(token(i) == Token::ParenOpen);
             depth == 0
         })?;
-        (open > 0 && token(open - 1) == Token::Ident).then_some(open)
+        let of_loop = open > 1 && matches!(token(open - 2), Token::For | Token::Repeat);
+        (open > 0 && token(open - 1) == Token::Ident && !of_loop).then_some(open)
     };
-    ends.filter_map(open).collect()
+    let mut found: Vec<usize> = ends.filter_map(open).collect();
+    found.sort_unstable();
+    found
 }
