@@ -127,7 +127,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns whether a name in scope refers to a variable.
-    fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
+    pub fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
         // A list may contain the same list many times; each is searched once.
         type Seen = rustc_hash::FxHashSet<*const Value>;
         fn sees(v: &Value, var: girder_ir::ids::VarId, seen: &mut Seen) -> bool {

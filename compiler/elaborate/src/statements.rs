@@ -8,6 +8,8 @@ use crate::gradients::tape::LoopAttributes;
 use crate::modules::unknown_attribute;
 use crate::rows::Selection;
 use crate::value::Value;
+use cranelift_entity::EntityRef;
+use girder_ir::ids::VarId;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 use std::time::Instant;
@@ -310,7 +312,10 @@ impl Elaborator<'_> {
                 }
             };
         }
-        let old = match self.target(target)? {
+        let vars = self.graph.vars.len();
+        let written = self.target(target)?;
+        self.lasting(&written, target, vars, span)?;
+        let old = match written {
             Target::Value(value) => value,
             Target::Rows(selection) => {
                 let value = match op {
@@ -369,6 +374,36 @@ impl Elaborator<'_> {
             });
         }
         self.expr(id).map(Target::Value)
+    }
+
+    /// Reports a target whose variables it has made itself and no name keeps, so that nothing can read what is written.
+    /// `vars` is the number of variables before it was evaluated.
+    fn lasting(&mut self, written: &Target, target: ast::ExprId, vars: usize, span: Span) -> Result<()> {
+        let view = match written {
+            Target::Value(Value::Tensor(t)) => &t.view,
+            Target::Rows(selection) => &selection.base.view,
+            Target::Value(_) => return Ok(()),
+        };
+        let rows = &self.entities.copies_of_rows;
+        let is_lost = |var: VarId| var.index() >= vars && !rows.contains(&var) && !self.named_anywhere(var);
+        if view.parts.is_empty() || !view.parts.iter().all(|p| is_lost(p.var)) {
+            return Ok(());
+        }
+        let tree = self.tree();
+        let mut of = target;
+        while let ExprKind::Index { base, .. } = &tree.exprs[of].kind {
+            of = *base;
+        }
+        let is_read = |callee: ast::ExprId| matches!(&tree.exprs[callee].kind, ExprKind::Name(n) if n == "read");
+        let help = match &tree.exprs[of].kind {
+            ExprKind::Call { callee, .. } if is_read(*callee) => {
+                "`read` gives a copy; without it, the row itself is written, as in `b[k] <- …`. To change elements of \
+                 a row, name the copy: `let w = read(b[k]); w[0] <- …; b[k] <- w;`"
+            }
+            _ => "write the variable itself, or name the new tensor first: `let t = …; t <- …`",
+        };
+        let message = "this is a new tensor without a name, so writing it is lost";
+        Err(self.error_help("elaborate::copied_target", span, message, help))
     }
 
     fn not_writable(&mut self, found: &Value, span: Span) -> Failed {
