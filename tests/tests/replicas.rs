@@ -474,3 +474,27 @@ fn vectors_are_gathered_in_the_faster_way() {
         }
     }
 }
+
+/// Bools travel as other elements do: at once, from replica to replica, and in groups of one.
+#[test]
+fn bools_are_gathered() {
+    for (replicas, groups, len) in [(1u32, "()", 3), (2, "[[0], [1]]", 3), (4, "()", 3), (4, "()", 3000)] {
+        let text = format!(
+            "use collectives; var y: bool[3];
+             program main() {{
+                 var x: bool[{len}] = false;
+                 x[{len} - 1] <- replica_index % 2 == 0;
+                 let all = collectives.all_gather(x, groups: {groups});
+                 y[0] <- all[0, {len} - 1]; y[1] <- all[all.shape[0] - 1, {len} - 1]; y[2] <- any(all[.., ..{len} - 1]);
+             }}"
+        );
+        let program = Program::text(text).target("small-4").replicas(replicas);
+        let found: Vec<u8> = program.run_everywhere().get("y");
+        let expected: &[u8] = match (replicas, groups) {
+            (1, _) => &[1, 1, 0],
+            (2, _) => &[1, 1, 0, 0, 0, 0],
+            _ => &[1, 0, 0],
+        };
+        assert_eq!(found, expected, "{replicas} replicas, {groups}, {len} elements");
+    }
+}
