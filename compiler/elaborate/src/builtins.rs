@@ -60,6 +60,7 @@ impl Elaborator<'_> {
             }
             "at_replica" => Err(self.at_replica_outside(span)),
             "uniform" => self.uniform(given, span),
+            "agree" => self.agree(given, span),
             "grad" => self.grad(given, span),
             "stopped" => {
                 let [x] = self.required(name, ["x"], given, span)?;

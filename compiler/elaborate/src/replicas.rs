@@ -3,10 +3,11 @@
 //! Invariant: what a replica copies, and to whom, is known before the program runs; only the elements depend on it.
 
 use crate::copies::{CopyRow, RowSource};
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, NodeKind};
 use crate::value::{Given, Tensor, Value};
 use girder_ir::family::ReplicaPair;
 use girder_ir::graph::{Init, VarClass};
+use girder_ir::program::Effect;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
@@ -96,6 +97,19 @@ impl Elaborator<'_> {
         let message = "`at_replica` stands only in the rows of a copy";
         let help = "write `copy name { at_replica(r, y) <- at_replica(s, x) for r in …; }`";
         self.error_help("replica::row", span, message, help)
+    }
+
+    /// Elaborates `agree(x);`: the variables of `x` are equal in all replicas.
+    pub fn agree(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [x] = self.required("agree", ["x"], given, span)?;
+        let Value::Tensor(x) = x.value else { return Err(self.expected("a tensor", &x.value, x.span)) };
+        if self.replicas() > 1 {
+            for var in x.view.vars() {
+                let what = View::whole(var, &self.graph.vars[var].shape);
+                self.push(NodeKind::Effect(Effect::Agree { what }), span)?;
+            }
+        }
+        Ok(Value::Unit)
     }
 
     /// Elaborates `uniform(x)`: a fresh temporary with the elements of `x`, which are equal in all replicas.

@@ -139,6 +139,11 @@ pub enum Effect {
         /// The elements.
         what: View,
     },
+    /// `agree(x);`: the elements are equal in all replicas, which `check-replicas` proves; then the step leaves.
+    Agree {
+        /// The elements.
+        what: View,
+    },
 }
 
 impl Step {
@@ -168,7 +173,8 @@ impl Step {
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
                 | Effect::Seek { row: view, .. }
-                | Effect::Undef { what: view },
+                | Effect::Undef { what: view }
+                | Effect::Agree { what: view },
             ) => Some(view),
             StepKind::Seq(_)
             | StepKind::Par(_)
@@ -192,7 +198,8 @@ impl Step {
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
                 | Effect::Seek { row: view, .. }
-                | Effect::Undef { what: view },
+                | Effect::Undef { what: view }
+                | Effect::Agree { what: view },
             ) => Some(view),
             _ => None,
         }

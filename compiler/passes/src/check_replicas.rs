@@ -15,6 +15,7 @@ mod flow;
 
 use crate::PassContext;
 use crate::pass::{Pass, Verdict};
+use crate::rewrite::Rewrite;
 use crate::stage::Stage;
 use flow::{Cause, Context, Flow};
 use girder_ir::family::ReplicaPair;
@@ -40,7 +41,7 @@ impl Pass for CheckReplicas {
     type To = Graph;
 
     /// Reports steps in which replicas may fail to meet, and parameters that may drift apart.
-    fn run(graph: Graph, cx: &mut PassContext) -> Result<Graph> {
+    fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         if graph.replicas < 2 {
             return Ok(graph);
         }
@@ -51,7 +52,18 @@ impl Pass for CheckReplicas {
         found.truncate(MOST_REPORTED);
         let complete = found.is_empty();
         cx.diagnostics.extend(found);
-        if complete { Ok(graph) } else { Err(Failed) }
+        if !complete {
+            return Err(Failed);
+        }
+        // What is proven needs no step.
+        let is_proven = |kind: &StepKind| matches!(kind, StepKind::Effect(Effect::Agree { .. }));
+        let mut rewrite = Rewrite::default();
+        graph.steps.iter().filter(|(_, s)| is_proven(&s.kind)).for_each(|(id, _)| rewrite.remove(id));
+        if !rewrite.is_empty() {
+            rewrite.apply(&mut graph);
+            cx.forget_families();
+        }
+        Ok(graph)
     }
 
     /// Accepts every result: a proof has no table.
@@ -80,6 +92,18 @@ fn violation(graph: &Graph, flow: &Flow, step: StepId, context: Option<Context>)
         let d = labelled(graph, d, cause);
         return Some(d.help(
             "leave `replicas: \"same\"` away, so that the packets follow one another, or reduce the value first",
+        ));
+    }
+    if let StepKind::Effect(Effect::Agree { what }) = kind
+        && let Some(cause) = what.parts.iter().find_map(|p| flow.cause(p.var))
+    {
+        let names = what.parts.first().map(|p| graph.vars[p.var].name.as_str()).unwrap_or_default();
+        let message =
+            format!("`{names}` may differ from replica to replica, but is taken as equal in all of them here");
+        let d = Diagnostic::error("replica::differs", span, message);
+        return Some(labelled(graph, d, cause).help(
+            "reduce it over the replicas first: `collectives.all_reduce(…)`; if it is equal in all of them anyway, pass \
+             `uniform(x)`",
         ));
     }
     let context = context?;

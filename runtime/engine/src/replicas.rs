@@ -268,6 +268,7 @@ impl ProgramWalk<'_, '_> {
             | Effect::Sync
             | Effect::Abort { .. }
             | Effect::Undef { .. }
+            | Effect::Agree { .. }
             | Effect::Seek { .. } => self.effect(id, effect),
         }
     }

@@ -53,7 +53,8 @@ fn own_view(step: &StepKind) -> Option<&View> {
             | Effect::Read { into: view, .. }
             | Effect::Write { from: view, .. }
             | Effect::Seek { row: view, .. }
-            | Effect::Undef { what: view } => Some(view),
+            | Effect::Undef { what: view }
+            | Effect::Agree { what: view } => Some(view),
             Effect::Abort { when, .. } => when.as_ref(),
             Effect::PrintText { .. } | Effect::Sync => None,
         },
@@ -324,6 +325,7 @@ impl ProgramWalk<'_, '_> {
                 write_runs(self.store, self.graph, runs, &self.buffer);
                 Ok(())
             }
+            Effect::Agree { .. } => Ok(()),
             Effect::Sync => {
                 if let Some(trace) = &mut self.trace {
                     trace.synced(id);

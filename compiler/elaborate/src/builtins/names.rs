@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 49] = [
+pub const NAMES: [&str; 50] = [
     "tile",
     "ipu",
     "linear",
@@ -16,6 +16,7 @@ pub const NAMES: [&str; 49] = [
     "copy",
     "at_replica",
     "uniform",
+    "agree",
     "concat",
     "len",
     "zip",

@@ -94,6 +94,7 @@ impl NodeKind {
                 Effect::Print { value: view, .. }
                 | Effect::Read { into: view, .. }
                 | Effect::Undef { what: view }
+                | Effect::Agree { what: view }
                 | Effect::Seek { row: view, .. }
                 | Effect::Write { from: view, .. } => view,
                 Effect::Abort { when: Some(view), .. } => view,

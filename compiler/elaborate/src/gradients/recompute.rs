@@ -371,6 +371,7 @@ impl Elaborator<'_> {
             }
             NodeKind::Par(list) => list.iter().flat_map(|b| &b.nodes).for_each(|n| self.accesses(n, out)),
             NodeKind::Effect(Effect::Undef { what }) => view(what, &mut out.writes),
+            NodeKind::Effect(Effect::Agree { what }) => view(what, &mut out.reads),
             NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => {}
         }
     }
@@ -396,7 +397,8 @@ impl Elaborator<'_> {
 fn effect_in(node: &Node) -> Option<(&'static str, OriginId)> {
     let inside = |b: &Body| b.nodes.iter().find_map(effect_in);
     let what = match &node.kind {
-        NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => return None,
+        NodeKind::Execute(_) | NodeKind::Copy(_) => return None,
+        NodeKind::Effect(Effect::Undef { .. } | Effect::Agree { .. }) => return None,
         NodeKind::Repeat { body, .. } => return inside(body),
         NodeKind::If { then, els, .. } => return inside(then).or_else(|| inside(els)),
         NodeKind::Switch { cases, default, .. } => {
@@ -411,7 +413,7 @@ fn effect_in(node: &Node) -> Option<(&'static str, OriginId)> {
             Effect::Write { .. } => "a write to a stream",
             Effect::Print { .. } | Effect::PrintText { .. } => "a `print`",
             Effect::Abort { .. } => "an `abort`",
-            Effect::Sync | Effect::Undef { .. } => "a `sync`",
+            Effect::Sync | Effect::Undef { .. } | Effect::Agree { .. } => "a `sync`",
         },
     };
     Some((what, node.origin))

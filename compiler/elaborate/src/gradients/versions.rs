@@ -110,6 +110,9 @@ impl Elaborator<'_> {
             NodeKind::Effect(Effect::Undef { what }) => {
                 NodeKind::Effect(Effect::Undef { what: versions.view(&what, at) })
             }
+            NodeKind::Effect(Effect::Agree { what }) => {
+                NodeKind::Effect(Effect::Agree { what: versions.view(&what, at) })
+            }
             other => other,
         };
         Node { kind, origin: node.origin, at: to + (at - during.start), reverse: true, stage: node.stage }

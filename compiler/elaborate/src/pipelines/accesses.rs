@@ -186,6 +186,7 @@ fn each_of_effect<'g>(effect: &'g Effect, f: &mut dyn FnMut(Touch<'g>)) {
             f(read(row));
         }
         Effect::Undef { what } => f(write(what)),
+        Effect::Agree { what } => f(read(what)),
         Effect::Print { value, .. } => {
             f(read(value));
             f(Touch::Ordered("print"));
@@ -239,6 +240,7 @@ pub fn rename(graph: &mut Graph, nodes: &mut [Node], names: &FxHashMap<VarId, Va
                 | Effect::Read { into: v, .. }
                 | Effect::Write { from: v, .. }
                 | Effect::Undef { what: v }
+                | Effect::Agree { what: v }
                 | Effect::Seek { row: v, .. }
                 | Effect::Abort { when: Some(v), .. } => view(v),
                 Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync => {}

@@ -77,7 +77,7 @@ fn verify_step(graph: &Graph, step: &Step) -> Result {
 
 fn verify_effect(graph: &Graph, effect: &Effect) -> Result {
     match effect {
-        Effect::Print { value, .. } => elements::view(graph, value).map(|_| ()),
+        Effect::Print { value: view, .. } | Effect::Agree { what: view } => elements::view(graph, view).map(|_| ()),
         Effect::Abort { when, .. } => when.as_ref().map_or(Ok(()), |cond| scalar(graph, cond, |t| t == ElemType::Bool)),
         Effect::Read { stream, into } => {
             packet(graph, *stream, into, true)?;

@@ -180,6 +180,10 @@ impl Printer<'_> {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
                 ("undef", vec![arg(self.scalar_view(what, any))])
             }
+            Effect::Agree { what } => {
+                let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
+                ("agree", vec![arg(self.scalar_view(what, any))])
+            }
             Effect::Seek { stream, row } => {
                 let remote = self.make.name(&self.graph.streams[*stream].name);
                 ("seek", vec![arg(remote), arg(self.scalar_view(row, ElemType::I32))])
