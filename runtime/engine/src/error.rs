@@ -144,6 +144,8 @@ pub enum RunError {
         span: Span,
         /// The span of the stream's declaration.
         declared: Span,
+        /// The number of packets that one read takes: one for each replica that has its own.
+        packets: u32,
     },
     /// The host could not serve a stream.
     #[error("stream `{stream}`: {message}")]
@@ -167,6 +169,14 @@ pub enum RunError {
         /// The step.
         span: Span,
     },
+    /// One of several replicas failed.
+    #[error("replica {replica}: {error}")]
+    InReplica {
+        /// Its number.
+        replica: u32,
+        /// The reason.
+        error: Box<RunError>,
+    },
     /// Replicas do not agree where they have to.
     #[error("{what} differs from replica to replica, but all of them have to take part in what follows")]
     Diverged {
@@ -189,6 +199,16 @@ fn loops(all: bool) -> &'static str {
 }
 
 impl RunError {
+    /// Returns the error with the number of the replica, if it is about what one replica does.
+    pub(crate) fn in_replica(self, replica: u32) -> RunError {
+        match self {
+            RunError::Check { .. } | RunError::Workers { .. } | RunError::Abort { .. } | RunError::Row { .. } => {
+                RunError::InReplica { replica, error: Box::new(self) }
+            }
+            _ => self,
+        }
+    }
+
     /// Returns the error as a diagnostic at the location of the failure.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
@@ -203,9 +223,14 @@ impl RunError {
                 .help("run in another mode, which is much faster, or raise the limit with `--limit interpreted=N`"),
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())
                 .help("nest less, or raise the limit with `--limit nesting=N`"),
-            RunError::StreamEnded { span, declared, .. } => {
+            RunError::InReplica { error, .. } => Diagnostic { message: self.to_string(), ..error.diagnostic() },
+            RunError::StreamEnded { span, declared, packets, .. } => {
+                let each = match packets {
+                    1 => String::new(),
+                    n => format!("; it takes one for each of {n} replicas"),
+                };
                 Diagnostic::error("run::stream_ended", *span, self.to_string())
-                    .here("this read found no packet")
+                    .here(format!("this read found no packet{each}"))
                     .label(*declared, "declared here")
                     .help("give a longer file, or declare the stream `with (wrap: true)`")
             }

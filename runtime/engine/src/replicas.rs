@@ -116,7 +116,7 @@ impl ProgramWalk<'_, '_> {
             if let Some(trace) = &mut self.trace {
                 trace.replica();
             }
-            walk(self)?;
+            walk(self).map_err(|e| e.in_replica(replica))?;
             let (supersteps, iterations) = self.counters();
             after = (after.0.max(supersteps), after.1.max(iterations));
         }

@@ -450,8 +450,9 @@ impl ProgramWalk<'_, '_> {
     pub(crate) fn stream_error(&self, id: StepId, stream: StreamId, error: StreamError) -> RunError {
         let (decl, span) = (&self.graph.streams[stream], self.span(id));
         let (name, declared) = (decl.name.clone(), self.graph.origins.span(decl.origin));
+        let packets = if decl.same { 1 } else { self.graph.replicas.max(1) };
         match error {
-            StreamError::Ended => RunError::StreamEnded { stream: name, span, declared },
+            StreamError::Ended => RunError::StreamEnded { stream: name, span, declared, packets },
             StreamError::Failed(message) => RunError::Stream { stream: name, message, span },
         }
     }
