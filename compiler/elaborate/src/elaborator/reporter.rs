@@ -50,6 +50,11 @@ impl<'a> Reporter<'a> {
         self.diagnostics.push(d);
     }
 
+    /// Returns whether an error was reported.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.has_errors()
+    }
+
     /// Enters a call.
     pub fn enter_call(&mut self, span: Span) {
         self.calls.push(span);

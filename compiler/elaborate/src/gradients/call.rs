@@ -66,7 +66,8 @@ impl Elaborator<'_> {
                 }
             });
         }
-        if !missing.is_empty() {
+        // After an error, steps that use the others may be missing.
+        if !missing.is_empty() && !self.reporter.has_errors() {
             let names: Vec<String> =
                 missing.iter().take(4).map(|&v| format!("`{}`", self.graph.vars[v].name)).collect();
             let more = if missing.len() > 4 { format!(" and {} more", missing.len() - 4) } else { String::new() };
