@@ -301,7 +301,11 @@ impl Elaborator<'_> {
         let slots = bind(given, N, position).map_err(|(g, why)| match why {
             Misplaced::Unknown => {
                 let message = format!("`{of}` has no parameter `{}`", g.name);
-                let help = format!("it takes {}", names.map(|n| n.trim_end_matches('?')).join(", "));
+                let known = names.map(|n| n.trim_end_matches('?'));
+                let help = match girder_source::closest(&g.name, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it takes {}", known.join(", ")),
+                };
                 self.error_help("elaborate::arguments", g.span, message, help)
             }
             Misplaced::Twice(_) => self.error("elaborate::arguments", g.span, "this argument is given twice"),
@@ -311,7 +315,9 @@ impl Elaborator<'_> {
         for (slot, name) in slots.iter().zip(names) {
             if slot.is_none() && !name.ends_with('?') {
                 let message = format!("`{of}` needs an argument for `{name}`");
-                return Err(self.error("elaborate::arguments", span, message));
+                let all = names.map(|n| n.strip_suffix('?').map_or(n.to_string(), |n| format!("{n} (optional)")));
+                let help = format!("it takes {}", all.join(", "));
+                return Err(self.error_help("elaborate::arguments", span, message, help));
             }
         }
         Ok(slots)

@@ -228,6 +228,12 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
             _ if in_copy => "a `copy` holds rows such as `a[i] <- b[i]`, and `for`".to_string(),
             Where if next == Some(ParenOpen) => "elements are chosen by `select(condition, a, b)`".to_string(),
             Else if next == Some(FatArrow) => "the arm for all other values is `_ => …`".to_string(),
+            If | Switch | On | With if position.fits("int") => {
+                format!(
+                    "an operand that begins with {shown} stands in parentheses: `1 + ({} …)`",
+                    shown.trim_matches('`')
+                )
+            }
             _ => format!("{shown} is a word of the language and cannot be a name"),
         }));
     }
@@ -330,6 +336,10 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         _ if position.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(position) => {
             "a gradient names parameters, results and their adjoints: `grad f(x, w; y; dy) { … }`"
         }
+        _ if head(position) == Some(Stage) => "a stage has a place and a body: `stage on ipu(0) { … }`",
+        _ if head(position) == Some(Pipeline) => {
+            "a pipeline has micro-batches and a body of stages: `pipeline(micro_batches: 4) { … }`"
+        }
         _ if one == Some(Else) => "`else` is followed by a body `{ … }` or another `if`",
         _ => return word_hint(position),
     };
@@ -342,6 +352,32 @@ fn writes(position: &ErrorPosition) -> bool {
     let rest = position.tokens.iter().skip(position.at).map(|l| l.token);
     rest.take_while(|t| !matches!(t, Semi | BraceOpen | BraceClose))
         .any(|t| matches!(t, Write | Eq | PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AndEq | OrEq | CaretEq))
+}
+
+/// Returns the word whose head ends just before the token that does not fit: the word itself, or what it takes in
+/// parentheses.
+fn head(position: &ErrorPosition) -> Option<Token> {
+    use Token::*;
+    if !["(", "on", "{"].iter().any(|t| position.fits(t)) {
+        return None;
+    }
+    let mut depth = 0;
+    for l in position.tokens[..position.at.min(position.tokens.len())].iter().rev() {
+        match l.token {
+            t if t.closes() => depth += 1,
+            t if t.opens() => {
+                depth -= 1;
+                if depth < 0 {
+                    return None;
+                }
+            }
+            Stage | Pipeline if depth == 0 => return Some(l.token),
+            On | Ident | Dot => {}
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Returns a hint based on the words before the error.
