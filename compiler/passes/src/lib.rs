@@ -39,6 +39,7 @@ pub mod schedule_exchange;
 pub mod allocate_memory;
 pub mod superstep;
 mod replica_traffic;
+pub mod rings;
 pub mod model_time;
 
 pub use context::PassContext;

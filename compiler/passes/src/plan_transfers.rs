@@ -42,6 +42,7 @@ mod verify;
 pub use verify::{verify, verify_within};
 
 use crate::pass::{Pass, Verdict};
+use crate::rings::ring_rows;
 use crate::{Part, PassContext};
 use buffers::PlanError;
 use cranelift_entity::{EntitySet, SecondaryMap};
@@ -144,7 +145,13 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
             let v = &graph.vars[*var];
             let message = format!("`{}` takes {bytes} bytes of tile {tile}, which has {limit}", v.name);
             let error = Diagnostic::error("transfers::too_large", graph.origins.span(v.origin), message);
-            cx.diagnostics.push(error.help("map it over more tiles"));
+            cx.diagnostics.push(match ring_rows(v) {
+                Some(rows) => error.here(format!("{rows} micro-batches of this pipeline wait in this ring")).help(
+                    "use `schedule: \"1f1b\"`, in which fewer micro-batches wait, make fewer of them, write \
+                     `#[recompute]` before the `let` of the stage, or give the stage more tiles",
+                ),
+                None => error.help("map it over more tiles"),
+            });
             complete = false;
         }
         homes[*var] = found;

@@ -8,6 +8,7 @@ use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::layout::{Content, Layout};
 use girder_ir::program::StepKind;
 use girder_machine::Machine;
+use girder_passes::rings::waits;
 use girder_source::OriginId;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -28,7 +29,7 @@ pub(crate) fn processors(graph: &Graph, layout: &Layout, machine: &Machine, busy
                 Content::Var(var) => match graph.vars[var].class {
                     VarClass::Param => &mut sums.params,
                     VarClass::State => &mut sums.states,
-                    VarClass::Temp if waits(&graph.vars[var].name) => &mut sums.rings,
+                    VarClass::Temp if waits(&graph.vars[var]) => &mut sums.rings,
                     _ => &mut sums.values,
                 },
                 Content::SetBuffer(..) | Content::CopyBuffer(..) | Content::Packets(_) => &mut sums.values,
@@ -45,13 +46,6 @@ pub(crate) fn processors(graph: &Graph, layout: &Layout, machine: &Machine, busy
         }
     }
     all
-}
-
-/// Returns whether a variable holds what a pipeline keeps for a later phase, by the last part of its name.
-fn waits(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let plain = last.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
-    matches!(plain, "ring" | "landed")
 }
 
 /// Returns the programs that others call, in the order of their steps; `row` has the executions and cycles of a step,

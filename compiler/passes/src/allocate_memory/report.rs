@@ -5,7 +5,8 @@
 use super::inventory::{Class, Need};
 use super::tile::is_executable;
 use crate::liveness::Liveness;
-use girder_ir::graph::Graph;
+use crate::rings;
+use girder_ir::graph::{Graph, VarClass};
 use girder_ir::layout::{Content, TileSet};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Severity, Span};
@@ -20,6 +21,8 @@ const GROUPS: usize = 3;
 /// The blocks of many steps are named together if none of them is larger than one part in `MANY` of their sum, and if
 /// they fill at least one part in `MANY` of what the tile needs.
 const MANY: u64 = 4;
+/// What states need is mentioned if they fill at least one part in `STATES` of what the tile needs.
+const STATES: u64 = 8;
 
 /// A class that does not fit, and its size in bytes.
 pub(super) type Over<'a> = (&'a Class, u64);
@@ -68,7 +71,24 @@ pub(super) fn out_of_memory(
         Severity::Error => ", or pass `--allow-over-memory` to go on as if tiles were larger",
         Severity::Warning => "",
     };
-    d.help(format!("{action}, take a larger `--target`{anyway}"))
+    d.help(format!("{action}{}, take a larger `--target`{anyway}", of_training(graph, class, peak)))
+}
+
+/// Returns what else makes room in a tile of a program with a pipeline, or with many states: the slots of an optimiser.
+fn of_training(graph: &Graph, class: &Class, peak: u64) -> String {
+    let mut ways = String::new();
+    if graph.vars.values().any(rings::waits) {
+        ways += ", cut the model into more stages, write `#[recompute]` before the `let` of a stage";
+    }
+    let is_state = |n: &&Need| matches!(n.content, Content::Var(v) if graph.vars[v].class == VarClass::State);
+    let states = class.needs.iter().filter(is_state).fold(0, |sum: u64, n| sum.saturating_add(n.bytes));
+    if states.saturating_mul(STATES) >= peak {
+        ways += ", keep the moments of `optim.adam` or `optim.adamw` beside the tiles with `offload: true`";
+        if graph.replicas > 1 {
+            ways += ", let each replica keep a part of the slots with `optim.sharded`";
+        }
+    }
+    ways
 }
 
 /// The bytes of many steps on a tile, none of which has a large part of them.
@@ -101,6 +121,10 @@ impl OfSteps {
 fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) -> String {
     let usable = machine.usable_bytes() as u64;
     let live = sum_at(&class.needs, moment);
+    let tile = match machine.ipus {
+        1 => format!("{tile}"),
+        _ => format!("{tile} of ipu({})", machine.ipu_of(tile)),
+    };
     if live > usable {
         return format!("tile {tile} needs {peak} bytes, but has {usable}: {} too many", peak - usable);
     }
