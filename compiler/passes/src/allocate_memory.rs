@@ -13,6 +13,7 @@ mod denied;
 mod host;
 mod inventory;
 mod pack;
+mod remote;
 mod report;
 mod shelf;
 mod space;
@@ -23,6 +24,7 @@ mod requests;
 
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
+pub use remote::remote_bytes;
 pub use requests::Facts;
 pub use space::{Space, Zone};
 pub use verify::verify_layout;
@@ -56,6 +58,10 @@ impl Pass for AllocateMemory {
 
     /// Allocates memory, or reports the tiles that do not fit.
     fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
+        if let Some(d) = remote::over_room(&input, &input.placement, cx.machine) {
+            cx.diagnostics.push(d);
+            return Err(Failed);
+        }
         let liveness = Liveness::with(&input, &cx.covers(&input));
         let host = allocate_host(&input, &liveness, cx)?;
         let costs = sizes::costs(&input, cx.machine);

@@ -1,16 +1,24 @@
 //! The memory of tiles, summed from the layout.
 
-use crate::profile::{Category, Kept, Memory, TileMemory};
+use crate::profile::{Category, Kept, Memory, RemoteMemory, TileMemory};
 use girder_ir::graph::{Graph, Stream};
 use girder_ir::layout::{Content, Layout, MemoryBlock};
+use girder_ir::placement::Placement;
 use girder_machine::Machine;
+use girder_passes::allocate_memory::remote_bytes;
 use std::cmp::Reverse;
 
 /// The number of fullest tiles that are reported.
 const TOLD: usize = 3;
 
 /// Sums a layout, of which some is kept for reverse programs.
-pub(crate) fn summarise(graph: &Graph, layout: &Layout, machine: &Machine, kept: Kept) -> Memory {
+pub(crate) fn summarise(
+    graph: &Graph,
+    placement: &Placement,
+    layout: &Layout,
+    machine: &Machine,
+    kept: Kept,
+) -> Memory {
     let mut categories: Vec<Category> = Vec::new();
     let mut fullest: Vec<TileMemory> = Vec::new();
     let mut tiles_used = 0;
@@ -44,7 +52,14 @@ pub(crate) fn summarise(graph: &Graph, layout: &Layout, machine: &Machine, kept:
         kept,
         remote: graph.streams.values().map(Stream::remote_bytes).fold(0, u64::saturating_add),
         beside: machine.streaming.bytes.saturating_mul(u64::from(machine.ipus)),
+        remote_fullest: remote_fullest(graph, placement, machine),
     }
+}
+
+fn remote_fullest(graph: &Graph, placement: &Placement, machine: &Machine) -> Option<RemoteMemory> {
+    let all = remote_bytes(graph, placement, machine).into_iter().enumerate();
+    let fullest = all.filter(|(_, bytes)| *bytes > 0).max_by_key(|&(ipu, bytes)| (bytes, Reverse(ipu)))?;
+    Some(RemoteMemory { ipu: fullest.0 as u32, bytes: fullest.1 })
 }
 
 /// Returns the most bytes of some blocks of a tile that are live at one time, and the first such point.

@@ -217,6 +217,17 @@ pub struct Memory {
     pub remote: u64,
     /// The bytes beside the tiles of a replica, for remote buffers.
     pub beside: u64,
+    /// The processor with the most bytes of remote buffers beside it; the first such.
+    pub remote_fullest: Option<RemoteMemory>,
+}
+
+/// The remote buffers beside one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RemoteMemory {
+    /// The processor.
+    pub ipu: u32,
+    /// The bytes of rows that its tiles hold.
+    pub bytes: u64,
 }
 
 /// What is kept for reverse programs: the values that other steps write and those of a reverse program read.

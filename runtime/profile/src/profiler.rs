@@ -154,7 +154,7 @@ impl<'a> Profiler<'a> {
             stages,
             called,
             processors,
-            memory: memory::summarise(graph, layout, self.machine, kept),
+            memory: memory::summarise(graph, &graph.placement, layout, self.machine, kept),
             limit: String::new(),
         };
         profile.limit = crate::table::limit(&profile);

@@ -119,7 +119,11 @@ impl Profile {
         let fullest = m.fullest.iter().map(|t| format!("{} ({})", t.tile, bytes(t.bytes as u64)));
         out += &format!("  fullest tiles: {}\n", fullest.collect::<Vec<_>>().join(", "));
         if m.remote > 0 {
-            out += &format!("  beside the tiles: {} of {}, in remote buffers\n", bytes(m.remote), bytes(m.beside));
+            out += &format!("  beside the tiles: {} of {}, in remote buffers", bytes(m.remote), bytes(m.beside));
+            if let Some(fullest) = m.remote_fullest.filter(|_| self.ipus > 1) {
+                out += &format!("; most beside IPU {}: {}", fullest.ipu, bytes(fullest.bytes));
+            }
+            out.push('\n');
         }
         out
     }
