@@ -102,8 +102,8 @@ fn violation(graph: &Graph, flow: &Flow, step: StepId, context: Option<Context>)
             format!("`{names}` may differ from replica to replica, but is taken as equal in all of them here");
         let d = Diagnostic::error("replica::differs", span, message);
         return Some(labelled(graph, d, cause).help(
-            "reduce it over the replicas first: `collectives.all_reduce(…)`; if it is equal in all of them anyway, pass \
-             `uniform(x)`",
+            "reduce it over the replicas first: `collectives.all_reduce(…)`; if it is equal in all of them anyway, \
+             pass `uniform(x)`",
         ));
     }
     let context = context?;

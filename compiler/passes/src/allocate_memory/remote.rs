@@ -1,8 +1,8 @@
 //! Remote buffers in the memory beside each processor.
 //!
-//! A row is kept where it was written: beside each processor, the part that its tiles hold. If several steps write rows
-//! of a buffer, each processor has room for the largest of its parts. The rows of a buffer that no step writes are where
-//! they are read.
+//! A row is kept where it was written: beside each processor, the part that its tiles hold. If several steps write
+//! rows of a buffer, each processor has room for the largest of its parts. The rows of a buffer that no step writes are
+//! where they are read.
 
 use crate::sizes::bytes_by_tile;
 use girder_ir::graph::Graph;
