@@ -489,11 +489,11 @@ fn bools_are_gathered() {
              }}"
         );
         let program = Program::text(text).target("small-4").replicas(replicas);
-        let found: Vec<u8> = program.run_everywhere().get("y");
-        let expected: &[u8] = match (replicas, groups) {
-            (1, _) => &[1, 1, 0],
-            (2, _) => &[1, 1, 0, 0, 0, 0],
-            _ => &[1, 0, 0],
+        let found: Vec<bool> = program.run_everywhere().get("y");
+        let expected: &[bool] = match (replicas, groups) {
+            (1, _) => &[true, true, false],
+            (2, _) => &[true, true, false, false, false, false],
+            _ => &[true, false, false],
         };
         assert_eq!(found, expected, "{replicas} replicas, {groups}, {len} elements");
     }

@@ -4,7 +4,7 @@
 
 use crate::StepTimes;
 use crate::footprint::Covers;
-use crate::small_pieces::{FEW_BYTES, FEW_BYTES_IF_SCARCE};
+use crate::small_pieces::SmallPieces;
 use girder_ir::graph::Graph;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
@@ -40,20 +40,20 @@ pub(crate) struct MemoryEstimate {
     pub is_full: bool,
     /// Whether the search also changes the orders of all vertices, so that exchanges have fewer pieces.
     pub reorders: bool,
-    /// The size in bytes from which on a piece is sent by itself.
-    pub few_bytes: u32,
+    /// Which pieces of transfers travel together.
+    pub small: SmallPieces,
 }
 
 /// The estimates that `place-tiles` uses, one after the other until a program fits. The first one serves most programs.
 /// A full one assumes that one tile has the most code of every exchange, which overestimates. `plan-transfers` makes
 /// larger pieces contiguous where memory is scarce.
 pub(crate) const ESTIMATES: [MemoryEstimate; 6] = [
-    MemoryEstimate { room: 0.75, is_full: false, reorders: false, few_bytes: FEW_BYTES },
-    MemoryEstimate { room: 0.75, is_full: true, reorders: false, few_bytes: FEW_BYTES },
-    MemoryEstimate { room: 0.75, is_full: true, reorders: true, few_bytes: FEW_BYTES_IF_SCARCE },
-    MemoryEstimate { room: 0.65, is_full: true, reorders: true, few_bytes: FEW_BYTES_IF_SCARCE },
-    MemoryEstimate { room: 0.4, is_full: true, reorders: true, few_bytes: FEW_BYTES_IF_SCARCE },
-    MemoryEstimate { room: 0.25, is_full: true, reorders: true, few_bytes: FEW_BYTES_IF_SCARCE },
+    MemoryEstimate { room: 0.75, is_full: false, reorders: false, small: SmallPieces::USUAL },
+    MemoryEstimate { room: 0.75, is_full: true, reorders: false, small: SmallPieces::USUAL },
+    MemoryEstimate { room: 0.75, is_full: true, reorders: true, small: SmallPieces::IF_SCARCE },
+    MemoryEstimate { room: 0.65, is_full: true, reorders: true, small: SmallPieces::IF_SCARCE },
+    MemoryEstimate { room: 0.4, is_full: true, reorders: true, small: SmallPieces::IF_SCARCE },
+    MemoryEstimate { room: 0.25, is_full: true, reorders: true, small: SmallPieces::IF_SCARCE },
 ];
 
 impl<'a> PassContext<'a> {

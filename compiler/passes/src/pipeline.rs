@@ -188,7 +188,7 @@ fn run_noting(
         cx.estimate = estimate;
         let placed = each(&passes[placing..=placing], at.clone(), cx);
         if let Ok(AnyStage::Placed(placed)) = &placed {
-            let plan = (placed.placement.clone(), estimate.few_bytes);
+            let plan = (placed.placement.clone(), estimate.small);
             if tried.contains(&plan) {
                 cx.diagnostics.split_off(before);
                 continue;

@@ -161,8 +161,8 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     }
     let limit = most_pieces(cx);
     let (machine, cancel, block_limit) = (cx.machine, &cx.session.cancel, cx.block_limit());
-    let (few_bytes, covers) = (cx.estimate.few_bytes, cx.covers(graph));
-    Ok(Scene { graph, placement, machine, cancel, limit, few_bytes, block_limit, homes, covers })
+    let (small, covers) = (cx.estimate.small, cx.covers(graph));
+    Ok(Scene { graph, placement, machine, cancel, limit, small, block_limit, homes, covers })
 }
 
 /// Returns the greatest number of pieces that one step may move. The tables of a plan have far larger rows than those

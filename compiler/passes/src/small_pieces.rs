@@ -4,10 +4,20 @@
 
 /// The number of pieces from which on they are made contiguous.
 pub(crate) const MANY_PIECES: u32 = 4;
-/// The size in bytes from which on a piece is sent by itself.
-pub(crate) const FEW_BYTES: u32 = 32;
-/// The same where memory is scarce: copies on tiles take time, but pieces that are sent by themselves take code.
-pub(crate) const FEW_BYTES_IF_SCARCE: u32 = 256;
-/// The number of small pieces that a tile receives one by one at most, if there are many from single senders. More
-/// would take too much of its memory as exchange code.
-pub(crate) const MOST_RECEIVED: u32 = 256;
+
+/// Which pieces travel together. Copies on tiles take time, but pieces that are sent by themselves take code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SmallPieces {
+    /// The size in bytes from which on a piece is sent by itself.
+    pub few_bytes: u32,
+    /// The number of small pieces at unequal distances that a tile receives one by one at most, if there are many from
+    /// single senders.
+    pub most_received: u32,
+}
+
+impl SmallPieces {
+    /// What takes little time.
+    pub const USUAL: SmallPieces = SmallPieces { few_bytes: 32, most_received: 2048 };
+    /// What takes little code, where memory is scarce.
+    pub const IF_SCARCE: SmallPieces = SmallPieces { few_bytes: 256, most_received: 256 };
+}

@@ -78,7 +78,7 @@ impl PlacementProblem<'_> {
 
     fn set(&self, families: &[FamilyAccess], sample: &Sample, candidate: &Candidate) -> Estimate {
         let fields = |&(f, _): &(u32, u32)| families[f as usize].fields.len();
-        let few = self.estimate.few_bytes;
+        let few = self.estimate.small.few_bytes;
         let looks = sample.tiles.iter().flat_map(|t| &t.vertices).map(fields).sum();
         let mut set = Set { before: Traffic::with_room(few, looks), after: Traffic::new(few), ..Set::default() };
         // Where the sums of each family's fields begin.
@@ -202,7 +202,7 @@ impl PlacementProblem<'_> {
     }
 
     fn copy(&self, pieces: &[CopySlice], candidate: &Candidate) -> Estimate {
-        let mut traffic = Traffic::new(self.estimate.few_bytes);
+        let mut traffic = Traffic::new(self.estimate.small.few_bytes);
         traffic.next_field();
         let (mut targets, mut sources) = (vec![], vec![]);
         let mut work = 0;

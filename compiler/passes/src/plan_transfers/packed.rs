@@ -6,7 +6,7 @@
 //! # Note: Only where code is dear
 //! The copies take time, and the receiver needs memory for the staging buffer while the step runs. A piece that is sent
 //! by itself takes exchange code at both ends, which stays in memory for good. So pieces are packed for tiles that
-//! would receive more than [`MOST_RECEIVED`] of them. A piece that several tiles receive is sent once as it is.
+//! would receive very many of them. A piece that several tiles receive is sent once as it is.
 //!
 //! Invariant: a send buffer takes pieces of variables and landing buffers, never of send buffers.
 
@@ -14,7 +14,7 @@ use super::buffers::{BufferUse, Buffers, PlanError};
 use super::moves::{Move, ends, join, piece};
 use super::shared;
 use super::transfers::{Send, number, same_words};
-use crate::small_pieces::{MANY_PIECES, MOST_RECEIVED};
+use crate::small_pieces::MANY_PIECES;
 use girder_ir::plan::{Loc, LocalCopy, Object};
 
 /// What replaces sends of small pieces.
@@ -26,9 +26,11 @@ pub(super) struct Packed {
     pub staged: Vec<Move>,
 }
 
-/// Removes small pieces from sends, where `may_be_packed` allows it, and sends them together.
+/// Removes small pieces from sends, where `may_be_packed` allows it, and sends them together, for tiles that would
+/// receive more than `most` of them.
 pub(super) fn pack(
     sends: &mut Vec<Send>,
+    most: u32,
     may_be_packed: impl Fn(&Send) -> bool,
     buffers: &mut Buffers,
 ) -> Result<Packed, PlanError> {
@@ -39,7 +41,7 @@ pub(super) fn pack(
         received.resize(received.len().max(tile + 1), 0);
         received[tile] += 1;
     }
-    let is_busy = |s: &Send| is_small(s) && received[s.to.tile as usize] > MOST_RECEIVED;
+    let is_busy = |s: &Send| is_small(s) && received[s.to.tile as usize] > most;
     if !sends.iter().any(is_busy) {
         return Ok(Packed::default());
     }

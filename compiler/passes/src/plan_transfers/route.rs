@@ -8,7 +8,7 @@
 //!
 //! # Note: Small pieces
 //! Many small pieces at equal distances would cost a transfer each. If there are at least [`MANY_PIECES`] that are
-//! shorter than [`FEW_BYTES`](crate::small_pieces::FEW_BYTES) bytes, or longer ones where memory is scarce, the sender
+//! shorter than [`few_bytes`](SmallPieces::few_bytes) bytes, or longer ones where memory is scarce, the sender
 //! makes them contiguous, sends them at once, and the receiver spreads them if necessary. The published rows of V8
 //! (docs/validation.md) show that the vendor's compiler does so: before the exchange a tile copies about as many bytes
 //! as its strided edges have. A plan that sent such pieces one by one would model another program. The same holds for
@@ -31,7 +31,7 @@ use super::packed::pack;
 use super::scene::Scene;
 use super::shared::{Sharing, receivers};
 use super::transfers::{Cutting, Send, assemble, scattered};
-use crate::small_pieces::MANY_PIECES;
+use crate::small_pieces::{MANY_PIECES, SmallPieces};
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use girder_machine::Arrange;
 use indexmap::IndexMap;
@@ -78,8 +78,8 @@ pub(super) struct Router {
     open: Vec<Option<(Move, Pad)>>,
     /// The number of pieces that may still be added.
     left: usize,
-    /// The size in bytes from which on a piece is sent by itself.
-    few_bytes: u32,
+    /// Which pieces travel together.
+    small: SmallPieces,
     /// Moves within a tile.
     own: Vec<LocalCopy>,
     order: OwnMoves,
@@ -91,7 +91,7 @@ pub(super) struct Router {
 impl Router {
     /// Creates a router for as many pieces as one step may move.
     pub fn new(scene: &Scene) -> Router {
-        Router { left: scene.limit, few_bytes: scene.few_bytes, ..Router::default() }
+        Router { left: scene.limit, small: scene.small, ..Router::default() }
     }
 
     /// Creates a router for a phase whose destinations are landing buffers. No word is sent from these, so moves within
@@ -126,8 +126,10 @@ impl Router {
 
     /// Reserves capacity for moves that will come `times` times each, as far as they are allowed; growing takes longer.
     pub fn make_room(&mut self, moves: &[Move], times: usize) {
-        let gathered =
-            moves.iter().filter(|m| m.count >= MANY_PIECES && m.bytes < self.few_bytes && m.from_step != 0).count();
+        let gathered = moves
+            .iter()
+            .filter(|m| m.count >= MANY_PIECES && m.bytes < self.small.few_bytes && m.from_step != 0)
+            .count();
         let room = |moves: usize| moves.saturating_mul(times).min(MOST_EXPECTED);
         self.sends.reserve(room(moves.len()));
         self.gathered.reserve(room(gathered));
@@ -156,7 +158,7 @@ impl Router {
 
     /// Decides how a move travels.
     fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), PlanError> {
-        let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= self.few_bytes);
+        let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= self.small.few_bytes);
         let pieces_sent = if apart { m.count as usize } else { 1 };
         self.left = self.left.checked_sub(pieces_sent).ok_or(PlanError::TooMany)?;
         if m.from.tile == m.to.tile {
@@ -224,12 +226,12 @@ impl Router {
     /// Returns the phase: lays out the staging buffers and joins sends.
     pub fn finish(mut self, buffers: &mut Buffers) -> Result<Phase, PlanError> {
         self.close(buffers)?;
-        let scattered = scattered(&mut self.sends, self.few_bytes);
+        let scattered = scattered(&mut self.sends, self.small.few_bytes);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
         let gathered: FxHashSet<(u32, Object)> = self.gathered.values().map(|loc| (loc.tile, loc.object)).collect();
         let may_be_packed =
-            |s: &Send| 4 * s.words < self.few_bytes && !gathered.contains(&(s.from.tile, s.from.object));
-        let mut packed = pack(&mut self.sends, may_be_packed, buffers)?;
+            |s: &Send| 4 * s.words < self.small.few_bytes && !gathered.contains(&(s.from.tile, s.from.object));
+        let mut packed = pack(&mut self.sends, self.small.most_received, may_be_packed, buffers)?;
         self.staged.append(&mut packed.staged);
         self.join_staged();
         self.stage_per_receiver()?;

@@ -3,6 +3,7 @@
 //! Invariant: it does not change while steps are planned.
 
 use crate::footprint::Covers;
+use crate::small_pieces::SmallPieces;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
@@ -20,8 +21,8 @@ pub(super) struct Scene<'a> {
     pub cancel: &'a Cancel,
     /// The number of pieces that one step may move.
     pub limit: usize,
-    /// The size in bytes from which on a piece is sent by itself.
-    pub few_bytes: u32,
+    /// Which pieces travel together.
+    pub small: SmallPieces,
     /// The largest size of a block in bytes.
     pub block_limit: u32,
     pub homes: SecondaryMap<VarId, Homes>,

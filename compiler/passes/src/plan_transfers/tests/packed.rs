@@ -2,8 +2,10 @@
 
 use super::random::Choices;
 use super::*;
-use crate::small_pieces::MOST_RECEIVED;
+use crate::small_pieces::SmallPieces;
 use proptest::prelude::*;
+
+const MOST_RECEIVED: u32 = SmallPieces::USUAL.most_received;
 
 /// Vertices on tile 3 that copy one element each of a variable on tiles 0 to 2. Their results are on tile 0.
 fn graph(c: &mut Choices, n: u64, in_order: bool) -> Build {
