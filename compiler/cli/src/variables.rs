@@ -66,8 +66,7 @@ impl Variables {
             return Err(report.error("run::constant", message, "declare it with `var`"));
         }
         let array = open_array(file, "--set", report)?;
-        let (wanted, what) = ((kept.ty(graph), &kept.shape(graph)[..]), format!("`{name}`"));
-        check_array(&array, wanted, graph.replicas, &what, file, report)?;
+        check_array(&array, kept, graph, file, report)?;
         self.sets.push((name.into(), file.into(), array));
         Ok(())
     }
@@ -189,14 +188,8 @@ fn unreadable_checkpoint(path: &Path, error: &str, report: &Report) -> Stop {
 }
 
 /// Checks that an array has the elements of a variable, or those of each replica.
-fn check_array(
-    array: &ArrayFile,
-    (ty, shape): (ElemType, &[u64]),
-    replicas: u32,
-    what: &str,
-    file: &str,
-    report: &Report,
-) -> Done {
+fn check_array(array: &ArrayFile, kept: Kept, graph: &Graph, file: &str, report: &Report) -> Done {
+    let (ty, shape, replicas) = (kept.ty(graph), &kept.shape(graph)[..], kept.replicas(graph));
     let header = &array.header;
     let len = header.bytes / header.ty.bytes() as u64;
     let flat = len == shape.iter().product::<u64>() && (len == 1 || header.shape.len() == 1);
@@ -209,13 +202,25 @@ fn check_array(
     if header.ty != ty {
         saved += &format!(".astype(np.{})", numpy_name(ty));
     }
-    let help = if len != shape.iter().product::<u64>() {
+    let help = if header.ty == ty && checkpoint::fits(&header.shape, shape, graph.replicas) {
+        "replicas keep equal values of a `param`: save one of them, as by `np.save(file, x[0])`, or declare a `state`, \
+         of which each replica may have its own"
+            .to_string()
+    } else if len != shape.iter().product::<u64>() {
         format!("save an array of the shape {shape:?} with NumPy: `np.save(file, {saved})`")
     } else {
         let reshaped = if fits { String::new() } else { format!(".reshape({shape:?})") };
         format!("save it with NumPy in the variable's type and shape: `np.save(file, {saved}{reshaped})`")
     };
-    Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
+    let help = match replicas {
+        1 => help,
+        _ => {
+            let each: Vec<u64> = std::iter::once(replicas.into()).chain(shape.iter().copied()).collect();
+            format!("{help}; an array of the shape {each:?} has a value for each replica")
+        }
+    };
+    let name = kept.name(graph);
+    Err(report.error("run::wrong_array", format!("{file} holds {found}, but `{name}` is {wanted}"), help))
 }
 
 /// Returns NumPy's name of an element type.

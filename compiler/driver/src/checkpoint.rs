@@ -84,6 +84,14 @@ impl Kept {
         }
     }
 
+    /// Returns the number of replicas that may have values of their own. Those of a `param` are equal.
+    pub fn replicas(self, graph: &Graph) -> u32 {
+        match self {
+            Kept::Var(var) if graph.vars[var].class == VarClass::Param => 1,
+            _ => graph.replicas,
+        }
+    }
+
     /// Returns the bytes of all elements.
     pub fn bytes(self, graph: &Graph) -> u64 {
         self.shape(graph).iter().product::<u64>() * u64::from(self.ty(graph).bytes())
@@ -210,7 +218,7 @@ impl Checkpoint {
             match held.get(name.as_str()) {
                 None if needed => wrong.push(format!("it has no `{name}`, which is {}", shaped(ty, &shape))),
                 None => {}
-                Some(e) if e.ty == Ok(ty) && fits(&e.shape, &shape, graph.replicas) => fitting.push(kept),
+                Some(e) if e.ty == Ok(ty) && fits(&e.shape, &shape, kept.replicas(graph)) => fitting.push(kept),
                 Some(e) => {
                     let (wanted, found) = (shaped(ty, &shape), e.type_text());
                     let saved = e.replicas_of(ty, &shape);

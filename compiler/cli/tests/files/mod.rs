@@ -228,14 +228,20 @@ fn an_argument_belongs_to_what_runs() {
 #[test]
 fn replicas_are_set_apart() {
     let directory = TestDirectory::new();
-    let text = "//! girder: --target small-4 --replicas 4\nvar own: i32[2];\n\
-                program main() { own[0] += replica_index; own[1] += 1; }\n";
+    let text = "//! girder: --target small-4 --replicas 4\nvar own: i32[2];\nparam w: i32[2];\n\
+                program main() { own[0] += replica_index; own[1] += 1; w <- w + 1; }\n";
     directory.write("x.gir", text);
     assert_eq!(directory.line("girder run x.gir --get own=own.npy").code, 0);
     let done = directory.line("girder run x.gir --set own=own.npy --get own");
     assert_eq!(done.output, "own [[0, 2], [2, 2], [4, 2], [6, 2]]\n", "{}", done.errors);
     let done = directory.line("girder run x.gir --set own=own.npy --replicas 2");
     assert!(done.code == 1 && done.errors.contains("run::wrong_array"), "{}", done.errors);
+    assert!(done.errors.contains("has a value for each replica"), "{}", done.errors);
+    // Parameters are equal in all replicas.
+    let done = directory.line("girder run x.gir --set w=own.npy");
+    assert!(done.code == 1 && done.errors.contains("equal values of a `param`"), "{}", done.errors);
+    assert_eq!(directory.line("girder run x.gir --get w=w.npy").code, 0);
+    assert_eq!(directory.line("girder run x.gir --set w=w.npy --get w").output, "w [2, 2]\n");
 }
 
 /// Messages about files and numbers name what is wrong with them.
