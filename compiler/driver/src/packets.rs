@@ -190,7 +190,19 @@ mod tests {
 
     fn stream(shape: &[u64], wrap: bool, shuffle: Option<u64>) -> Stream {
         let (name, shape, origin) = ("s".into(), shape.into(), OriginId::from_u32(0));
-        Stream { name, input: true, ty: ElemType::U8, shape, wrap, shuffle, ahead: 0, same: false, rows: None, origin }
+        Stream {
+            name,
+            input: true,
+            ty: ElemType::U8,
+            shape,
+            wrap,
+            shuffle,
+            ahead: 0,
+            same: false,
+            rows: None,
+            offloaded: false,
+            origin,
+        }
     }
 
     fn read(packets: &mut Packets, count: usize) -> Result<Vec<u8>, StreamError> {

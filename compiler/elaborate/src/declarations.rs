@@ -65,7 +65,13 @@ impl<'a> Elaborator<'a> {
                     VarKind::State => VarClass::State,
                     VarKind::Const => VarClass::Const,
                     VarKind::Temp => VarClass::Temp,
-                    VarKind::Remote => return Ok(vec![self.remote(v)?]),
+                    VarKind::Remote => {
+                        let remote = self.remote(v)?;
+                        if let Value::Stream(id) = remote {
+                            self.graph.streams[id].offloaded = item.attrs.iter().any(|a| a.name.name == "offload");
+                        }
+                        return Ok(vec![remote]);
+                    }
                 };
                 Ok(vec![self.persistent(v, class)?.into()])
             }
@@ -352,6 +358,7 @@ impl<'a> Elaborator<'a> {
             ahead,
             same,
             rows: None,
+            offloaded: false,
             origin,
         });
         Ok(Value::Stream(id))

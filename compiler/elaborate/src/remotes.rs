@@ -48,7 +48,8 @@ impl Elaborator<'_> {
         let origin = self.origin_at(span);
         let (shape, rows) = (row.iter().copied().collect(), Some(rows));
         let (input, wrap, shuffle, ahead, same) = (true, false, None, 0, false);
-        let stream = Stream { name, input, ty, shape, wrap, shuffle, ahead, same, rows, origin };
+        let offloaded = false;
+        let stream = Stream { name, input, ty, shape, wrap, shuffle, ahead, same, rows, offloaded, origin };
         let others = self.graph.streams.values().map(Stream::remote_bytes);
         let all = others.fold(stream.remote_bytes(), u64::saturating_add);
         let room = self.machine.streaming.bytes.saturating_mul(u64::from(self.machine.ipus));

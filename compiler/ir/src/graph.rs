@@ -190,6 +190,9 @@ pub struct Stream {
     pub same: bool,
     /// The number of rows of a remote buffer, which is in the memory beside the tiles; `None` for a stream of the host.
     pub rows: Option<u32>,
+    /// Whether it is a remote buffer that holds what a loop with `#[offload]` keeps: each of its rows is written before
+    /// it is read, so no run depends on the run before it.
+    pub offloaded: bool,
     /// Its origin.
     pub origin: OriginId,
 }

@@ -20,8 +20,8 @@ use girder_ir::ids::VarId;
 use girder_ir::placement::{Mapping, Placement};
 use girder_source::Span;
 use girder_syntax::ItemGroup;
-use girder_syntax::ast::{self, Decl, ItemKind, VarDecl, VarKind};
-use girder_syntax::make::{Make, named, path};
+use girder_syntax::ast::{self, Decl, Item, ItemKind, VarDecl, VarKind};
+use girder_syntax::make::{Make, attr, named, path};
 use rustc_hash::FxHashSet;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -81,7 +81,8 @@ impl<'g> Printer<'g> {
                 let ty = self.make.tensor(s.ty.name(), &shape);
                 let (kind, name, span) = (VarKind::Remote, path(&s.name), Span::NONE);
                 let decl = VarDecl { kind, name, ty, init: None, place: None, within: None, span };
-                self.make.item(ItemKind::Decl(Decl::Var(decl)));
+                let attrs = if s.offloaded { vec![attr("offload", None)] } else { vec![] };
+                self.make.module.items.push(Item { attrs, kind: ItemKind::Decl(Decl::Var(decl)), span });
                 continue;
             }
             let ty = self.make.tensor(s.ty.name(), &s.shape);

@@ -97,6 +97,41 @@ fn remote_buffers_are_kept_like_variables() {
     assert!(wrong.code != 0 && wrong.errors.contains("run::wrong_array"), "{}", wrong.errors);
 }
 
+/// What `#[offload]` keeps is written before it is read, so the attribute may come and go between runs.
+#[test]
+fn a_checkpoint_leaves_out_what_is_kept_for_the_gradient() {
+    let directory = TestDirectory::new();
+    let text = |attribute: &str| {
+        format!(
+            "param w: f32 = 0.5;\nremote rows: f32[2, 1];\nprogram main() {{ var h: f32; h <- w; \
+             {attribute} repeat 3 {{ h <- h * h; }} w <- w - grad(h, wrt: w); rows[1] <- h.expand(0); }}\n"
+        )
+    };
+    directory.write("on.gir", &text("#[offload]"));
+    directory.write("off.gir", &text(""));
+    for (first, second) in [("on", "off"), ("off", "on"), ("on", "on")] {
+        assert_eq!(directory.line(&format!("girder run {first}.gir --save w.npz")).code, 0);
+        let done = directory.line(&format!("girder run {second}.gir --load w.npz --get rows"));
+        assert_eq!(done.code, 0, "{first}, {second}: {}", done.errors);
+    }
+    // So is that of printed text.
+    assert_eq!(directory.line("girder build on.gir --stage graph -o printed.gir").code, 0);
+    assert_eq!(directory.line("girder run printed.gir --load w.npz").code, 0);
+}
+
+/// A param has one value for all replicas: a file with one for each does not fit.
+#[test]
+fn a_param_has_no_values_of_each_replica() {
+    let directory = TestDirectory::new();
+    let text = "//! girder: --target small-4 --replicas 2\nstate w: i32;\nprogram main() { w += replica_index; }\n";
+    directory.write("state.gir", text);
+    directory.write("param.gir", &text.replace("state w", "param w").replace("+= replica_index", "<- w + 1"));
+    assert_eq!(directory.line("girder run state.gir --save w.npz").code, 0);
+    assert_eq!(directory.line("girder run state.gir --load w.npz").code, 0);
+    let done = directory.line("girder run param.gir --load w.npz");
+    assert!(done.code == 1 && done.errors.contains("run::wrong_checkpoint"), "{}", done.errors);
+}
+
 /// A file with a value for each replica fits as many replicas, and one in which all are equal any number.
 #[test]
 fn values_of_each_replica_fit_as_many_replicas() {

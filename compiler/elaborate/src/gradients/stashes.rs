@@ -80,6 +80,7 @@ impl Elaborator<'_> {
     fn stash_beside(&mut self, t: &Tensor, keeping: &Keeping<'_>) -> Result<Stash> {
         let name = self.entities.vars.unique(keeping.name.clone());
         let stream = self.remote_buffer(name, t.ty, keeping.rows, &t.view.shape(), keeping.span)?;
+        self.graph.streams[stream].offloaded = true;
         self.recorder.beside.push((stream, keeping.span));
         Ok(Stash::Beside(stream))
     }

@@ -3,18 +3,21 @@
 //! Invariant: an attribute without meaning on its item is an error, so that a misspelt one is not ignored.
 
 use girder_source::{Diagnostic, Diagnostics};
-use girder_syntax::ast::{self, ItemKind};
+use girder_syntax::ast::{self, Decl, ItemKind, VarKind};
 
 /// Attributes of codelets. Their arguments are checked during translation.
 const CODELET: [&str; 3] = ["pipelined", "cycles", "at"];
 /// Attributes that printed text puts before programs.
 const PROGRAM: [&str; 2] = ["called", "at"];
+/// Attributes that printed text puts before remote buffers.
+const REMOTE: [&str; 2] = ["offload", "at"];
 /// Reports every attribute that has no meaning on its item.
 pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for item in &tree.items {
         let (what, known): (&str, &[&str]) = match &item.kind {
             ItemKind::Codelet(_) => ("a codelet", &CODELET),
             ItemKind::Program(_) => ("a program", &PROGRAM),
+            ItemKind::Decl(Decl::Var(v)) if v.kind == VarKind::Remote => ("a remote buffer", &REMOTE),
             _ => ("this item", &["at"]),
         };
         for a in &item.attrs {

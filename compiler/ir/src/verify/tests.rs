@@ -96,6 +96,7 @@ fn graph() -> Graph {
         ahead: 0,
         same: false,
         rows: None,
+        offloaded: false,
         origin: origin(),
     };
     let stream = graph.streams.push(stream);
