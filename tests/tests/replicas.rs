@@ -478,23 +478,28 @@ fn vectors_are_gathered_in_the_faster_way() {
 /// Bools travel as other elements do: at once, from replica to replica, and in groups of one.
 #[test]
 fn bools_are_gathered() {
-    for (replicas, groups, len) in [(1u32, "()", 3), (2, "[[0], [1]]", 3), (4, "()", 3), (4, "()", 3000)] {
+    let cases = [
+        (1u32, "collectives.all_gather(x)"),
+        (2, "collectives.all_gather(x, groups: [[0], [1]])"),
+        (4, "collectives.all_gather(x)"),
+        (4, "chains.relayed(x, [list(0..4)], replica_index)"),
+    ];
+    for (replicas, gathered) in cases {
         let text = format!(
-            "use collectives; var y: bool[3];
+            "use chains; use collectives; var y: i32[3];
              program main() {{
-                 var x: bool[{len}] = false;
-                 x[{len} - 1] <- replica_index % 2 == 0;
-                 let all = collectives.all_gather(x, groups: {groups});
-                 y[0] <- all[0, {len} - 1]; y[1] <- all[all.shape[0] - 1, {len} - 1]; y[2] <- any(all[.., ..{len} - 1]);
+                 var x: bool[3] = false;
+                 x[2] <- replica_index % 2 == 0;
+                 let all = {gathered};
+                 y[0] <- i32(all[0, 2]); y[1] <- i32(all[all.shape[0] - 1, 2]); y[2] <- i32(any(all[.., ..2]));
              }}"
         );
-        let program = Program::text(text).target("small-4").replicas(replicas);
-        let found: Vec<bool> = program.run_everywhere().get("y");
-        let expected: &[bool] = match (replicas, groups) {
-            (1, _) => &[true, true, false],
-            (2, _) => &[true, true, false, false, false, false],
-            _ => &[true, false, false],
+        let found: Vec<i32> = Program::text(text).target("small-4").replicas(replicas).run_everywhere().get("y");
+        let expected: &[i32] = match replicas {
+            1 => &[1, 1, 0],
+            2 => &[1, 1, 0, 0, 0, 0],
+            _ => &[1, 0, 0],
         };
-        assert_eq!(found, expected, "{replicas} replicas, {groups}, {len} elements");
+        assert_eq!(found, expected, "{replicas} replicas, {gathered}");
     }
 }
