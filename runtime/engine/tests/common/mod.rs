@@ -117,6 +117,7 @@ impl Maker {
             ahead: 0,
             same: false,
             rows: None,
+            offloaded: false,
             origin: self.origin,
         })
     }

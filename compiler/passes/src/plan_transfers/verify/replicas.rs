@@ -84,7 +84,8 @@ impl Blocks<'_> {
                 let homes = self.tokens.homes(var);
                 let size = homes.blocks.iter().find(|b| b.0 == own).map(|b| b.1);
                 let size = size.ok_or_else(|| format!("tile {tile} has nothing of a variable that moves"))?;
-                let mut block = vec![0; size as usize];
+                // The block is padded as that of a variable without replicas.
+                let mut block = vec![0; size.next_multiple_of(8) as usize];
                 for run in self.tokens.runs(var, own) {
                     let bytes = u64::from(run.end - run.start) * u64::from(homes.elem_bytes);
                     let first = self.tokens.first(var, u64::from(run.start)) + if receives { RECEIVER } else { 0 };
