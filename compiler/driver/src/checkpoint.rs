@@ -127,8 +127,8 @@ pub fn remotes(graph: &Graph) -> impl Iterator<Item = Kept> {
     graph.streams.iter().filter(|(_, s)| s.rows.is_some()).map(|(id, _)| Kept::Remote(id))
 }
 
-/// Returns what a checkpoint holds, in the order of the graph: params, states, remote buffers but those of `#[offload]`,
-/// and every other variable through which one run depends on the run before it.
+/// Returns what a checkpoint holds, in the order of the graph: params, states, remote buffers but those of
+/// `#[offload]`, and every other variable through which one run depends on the run before it.
 pub fn kept(graph: &Graph) -> Vec<Kept> {
     let carried = carried(graph);
     let is_kept = |&(id, v): &(VarId, &Var)| match v.class {
