@@ -11,6 +11,7 @@ use girder_ir::placement::Mapping;
 use girder_ir::plan::{Buffer, Plan};
 use girder_ir::schedule::Schedule;
 use girder_ir::stage::{Planned, RaceFree};
+use girder_machine::Machine;
 use girder_source::{Diagnostics, Session};
 
 fn stage(b: Build, plan: Plan) -> Scheduled {
