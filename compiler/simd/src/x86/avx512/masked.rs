@@ -92,6 +92,7 @@ impl Lowering<'_> {
     }
 
     /// Returns whether one instruction can compute a value where a mask is set, with another value in the other lanes.
+    /// The mask of a shuffle of bytes has a bit for each byte, not for each lane.
     fn has_masked_form(&self, lane: Lane, value: Value, other: Value) -> bool {
         let alone = self.uses[value.0 as usize] == 1 && !self.kernel.is_fixed(value);
         let zero = self.kernel.constant_bits(other) == Some(0);
@@ -101,7 +102,7 @@ impl Lowering<'_> {
             && self.of(value).iter().all(|reg| {
                 match self.to.made[reg.0 as usize].as_ref().map(|i| (i.op, i.args.len())) {
                     Some((Machine::Plain { code, immediate: None }, 2)) => {
-                        code.facts().w == width && code.facts().masked
+                        code.facts().w == width && code.facts().masked && code != SHUFFLE_BYTES
                     }
                     Some((Machine::Fma { .. }, _)) => zero,
                     _ => false,
