@@ -188,13 +188,32 @@ fn blocks_are_nearly_square() {
     }
 }
 
+/// A piece of 18 elements begins anywhere in a row of 40, so it is no block. Neighbours in memory have neighbouring
+/// tiles.
+#[test]
+fn pieces_that_go_round_rows_keep_their_order() {
+    let pieces = |y: &View| (0..140).map(|i| y.flatten().slice(0, 18 * i, 18, 1)).collect();
+    let found = spread((63, 40), pieces, VertexOrder::Blocks, 13);
+    assert!(found.is_sorted(), "{found:?}");
+}
+
 /// Returns the tiles of `rows` by `columns` equal vertices, each of which writes one element of a matrix.
 fn blocks(rows: u64, columns: u64, order: VertexOrder, tiles: u32) -> Vec<u32> {
+    let points = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+    spread((rows, columns), |y| points.map(|(i, j)| y.index(0, i).slice(0, j, 1, 1)).collect(), order, tiles)
+}
+
+/// Returns the tiles of equal vertices, each of which writes one of the `parts` of a matrix.
+fn spread(
+    (rows, columns): (u64, u64),
+    parts: impl FnOnce(&View) -> Vec<View>,
+    order: VertexOrder,
+    tiles: u32,
+) -> Vec<u32> {
     let mut b = Build::new();
     let y = b.var("y", VarClass::Var, &[rows, columns], None);
     let codelet = b.codelet("f", &[Dir::Out]);
-    let points = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
-    let views: Vec<View> = points.map(|(i, j)| y.index(0, i).slice(0, j, 1, 1)).collect();
+    let views = parts(&y);
     let set = b.set("s", &[Vertices { codelet, views: &[views], tiles: None }]);
     b.program("main", true, &Tree::Execute(set));
     let items = accesses::items(&b.graph, &machine());
