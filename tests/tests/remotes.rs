@@ -232,3 +232,16 @@ fn moments_beside_the_tiles_give_the_same_bits() {
         assert_eq!(on, run(&apart), "{name}_with");
     }
 }
+
+/// An element that fills rows is on one tile, but the rows are on the tiles of what else is written to them.
+#[test]
+fn rows_that_a_number_fills_are_beside_several_processors() {
+    let text = "remote held: f32[100, 7500];
+        var x: f32[7500] on linear(first: 0, tiles: 64, grain: 118);
+        program main() {
+            repeat i in 0..100 { held[i] <- 2.0; }
+            repeat i in 0..100 { x <- read(held[i]); x <- x + 1.0; held[i] <- x; }
+        }";
+    let found: Vec<f32> = Program::text(text).target("small-4").run_everywhere().get("x");
+    assert!(found.iter().all(|&x| x == 3.0));
+}

@@ -1,8 +1,8 @@
 //! Remote buffers in the memory beside each processor.
 //!
 //! A row is kept where it was written: beside each processor, the part that its tiles hold. If several steps write
-//! rows of a buffer, each processor has room for the largest of its parts. The rows of a buffer that no step writes are
-//! where they are read.
+//! rows of a buffer, each processor has room for the largest of its parts. An element that fills a row says nothing
+//! about the place of the row. Rows that no other step writes are where they are read.
 
 use crate::sizes::bytes_by_tile;
 use girder_ir::graph::Graph;
@@ -26,7 +26,7 @@ pub fn remote_bytes(graph: &Graph, placement: &Placement, machine: &Machine) -> 
 /// Returns the error of remote buffers that exceed the memory beside a processor.
 pub(super) fn over_room(graph: &Graph, placement: &Placement, machine: &Machine) -> Option<Diagnostic> {
     let (all, room) = (remote_bytes(graph, placement, machine), machine.streaming.bytes);
-    // The last one of the fullest would be as good as the first.
+    // Of several that are equally full, the first.
     let (ipu, &bytes) = all.iter().enumerate().rev().max_by_key(|(_, bytes)| **bytes).filter(|(_, b)| **b > room)?;
     let buffers = buffers(graph, placement, machine);
     let (largest, parts) = buffers.into_iter().rev().max_by_key(|(_, parts)| parts[ipu])?;
@@ -41,7 +41,7 @@ pub(super) fn over_room(graph: &Graph, placement: &Placement, machine: &Machine)
 }
 
 /// Returns the bytes of each buffer beside each processor.
-fn buffers(graph: &Graph, placement: &Placement, machine: &Machine) -> Vec<(StreamId, Vec<u64>)> {
+fn buffers<'g>(graph: &'g Graph, placement: &Placement, machine: &Machine) -> Vec<(StreamId, Vec<u64>)> {
     let (mut written, mut read): (Views, Views) = Default::default();
     for step in graph.steps.values() {
         match &step.kind {
@@ -54,7 +54,10 @@ fn buffers(graph: &Graph, placement: &Placement, machine: &Machine) -> Vec<(Stre
     remotes
         .map(|(id, rows)| {
             let mut parts = vec![0u64; machine.ipus as usize];
-            for view in written.get(&id).or_else(|| read.get(&id)).into_iter().flatten() {
+            let of = |views: &Views<'g>| views.get(&id).cloned().unwrap_or_default();
+            let placed = of(&written).into_iter().filter(|view| !repeats(view)).collect();
+            let views = [placed, of(&read), of(&written)].into_iter().find(|views| !views.is_empty());
+            for view in views.into_iter().flatten() {
                 let mut bytes = vec![0u64; machine.ipus as usize];
                 for (tile, n) in bytes_by_tile(graph, placement, view) {
                     bytes[machine.ipu_of(tile) as usize] += n;
@@ -65,6 +68,11 @@ fn buffers(graph: &Graph, placement: &Placement, machine: &Machine) -> Vec<(Stre
             (id, parts)
         })
         .collect()
+}
+
+/// Returns whether an element stands for several ones of a row.
+fn repeats(view: &View) -> bool {
+    view.parts.iter().any(|part| part.len.iter().zip(&part.stride).any(|(&len, &stride)| len > 1 && stride == 0))
 }
 
 /// The views that steps move to or from a buffer.
