@@ -385,7 +385,11 @@ impl Elaborator<'_> {
             Target::Value(_) => return Ok(()),
         };
         let rows = &self.entities.copies_of_rows;
-        let is_lost = |var: VarId| var.index() >= vars && !rows.contains(&var) && !self.named_anywhere(var);
+        // A state lasts although no name is left.
+        let is_lost = |var: VarId| {
+            let is_new = var.index() >= vars && !self.graph.vars[var].is_persistent();
+            is_new && !rows.contains(&var) && !self.named_anywhere(var)
+        };
         if view.parts.is_empty() || !view.parts.iter().all(|p| is_lost(p.var)) {
             return Ok(());
         }
