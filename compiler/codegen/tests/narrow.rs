@@ -1,7 +1,8 @@
 //! Loops and sums over narrow integers process sixty-four bytes at a time if the arithmetic permits, and agree with the
 //! interpreter.
 
-use crate::harness::source::case;
+use crate::harness::Neighbours;
+use crate::harness::source::{case, vertices};
 
 /// Checks that compiled code agrees with the interpreter. Returns whether an AVX-512 lane holds four elements of one
 /// byte.
@@ -67,4 +68,18 @@ fn arithmetic_that_needs_more_bits_is_not_narrow() {
     assert!(!map("z[i] = u8((i32(x[i]) * i32(w[i]) * i32(s)) >> 16);", 1000));
     assert!(!map("z[i] = u8(f32(x[i]) * 0.5);", 1000));
     assert!(!sum("(i32(x[i]) << 8) + i32(w[i])", 1000));
+}
+
+/// Interleaved bytes are spread to lanes of 32 bits by a shuffle, whose mask has a bit for each byte.
+#[test]
+fn interleaved_bytes_are_selected_lane_by_lane() {
+    for (n, value) in [(72, "1"), (67, "a"), (130, "1")] {
+        let text = format!(
+            "codelet f(in x: u8[m], in s: u8, in a: i32, out y: i32, in t: u8[n]) {{
+                y = sum i in 0..n {{ select(s < x[i], {value}, i32(x[i + 3])) }};
+            }}"
+        );
+        let case = vertices(&text, &[&[n + 4], &[], &[], &[], &[n]], (2, Neighbours::SideBySide), &[]);
+        assert!(case.check().failure.is_none());
+    }
 }

@@ -594,17 +594,3 @@ fn totals_that_add_one_value_twice_agree() {
         }
     }
 }
-
-/// Interleaved bytes are spread to lanes of 32 bits by a shuffle, whose mask has a bit for each byte.
-#[test]
-fn interleaved_bytes_are_selected_lane_by_lane() {
-    for (n, value) in [(72, "1"), (67, "a"), (130, "1")] {
-        let text = format!(
-            "codelet f(in x: u8[m], in s: u8, in a: i32, out y: i32, in t: u8[n]) {{
-                y = sum i in 0..n {{ select(s < x[i], {value}, i32(x[i + 3])) }};
-            }}"
-        );
-        let case = vertices(&text, &[&[n + 4], &[], &[], &[], &[n]], (2, Neighbours::SideBySide), &[]);
-        assert!(case.check().failure.is_none());
-    }
-}
