@@ -1,7 +1,7 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 /// The names and texts of all modules. The names of `prelude` need no `use`.
-pub const MODULES: [(&str, &str); 34] = [
+pub const MODULES: [(&str, &str); 35] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -25,6 +25,7 @@ pub const MODULES: [(&str, &str); 34] = [
     ("window", include_str!("../window.gir")),
     ("kernels", include_str!("../kernels.gir")),
     ("depthwise", include_str!("../depthwise.gir")),
+    ("dilated", include_str!("../dilated.gir")),
     ("pool", include_str!("../pool.gir")),
     ("batch_norm", include_str!("../batch_norm.gir")),
     ("shape", include_str!("../shape.gir")),

@@ -32,6 +32,10 @@ fn cases() -> Vec<Case> {
         case(1, [[1, 3, 1, 1, 1, 1], [40, 5, 2, 3, 1, 2]], 2, (9, 3)),
         case(2, [[7, 3, 3, 2, 2, 2], [7, 3, 2, 1, 2, 1]], 5, (1, 1)),
         case(1, [[4, 3, 1, 2, 2, 1], [4, 3, 1, 2, 2, 1]], 4, (1, 2)),
+        // Dilated axes that become two, in one part or in two, with much, some or no padding, or with one channel.
+        case(2, [[29, 3, 1, 9, 9, 9], [5, 2, 1, 0, 1, 1]], 1, (9, 3)),
+        case(2, [[1, 1, 1, 0, 0, 1], [37, 2, 1, 8, 0, 8]], 2, (16, 5)),
+        case(3, [[1, 1, 1, 0, 0, 1], [40, 3, 1, 0, 0, 10]], 5, (1, 1)),
         // The derivatives by these kernels are sums of 60 parts, which are added in groups.
         case(1, [[60, 3, 1, 1, 1, 1], [9, 3, 1, 1, 1, 1]], 1, (3, 4)),
         case(1, [[60, 3, 1, 1, 1, 1], [5, 3, 1, 1, 1, 1]], 5, (1, 1)),

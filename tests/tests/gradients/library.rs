@@ -346,6 +346,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "needed",
             "met",
             "convolved",
+            "convolve",
             "convolved_blocks",
             "add_boxes",
             "add_groups",
@@ -356,6 +357,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         "kernels",
         &[
             "block_of",
+            "cut_axes",
             "cut_block",
             "block_cost",
             "kernel_plan",
@@ -364,10 +366,12 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "both_ways",
             "vertex_cycles",
             "by_kernel",
+            "sums_of",
             "kernel_blocks",
         ],
     ),
-    ("depthwise", &["convolved", "block_of", "by_kernel"]),
+    ("depthwise", &["convolve", "block_of", "by_kernel"]),
+    ("dilated", &["axis_of", "is_divided", "parts_of", "geometry", "columns", "along", "kernel"]),
     (
         "pool",
         &[
