@@ -4,6 +4,7 @@
 
 pub mod names;
 mod numbers;
+mod difference;
 mod lists;
 mod rebuilt;
 mod tensors;
@@ -47,10 +48,7 @@ impl Elaborator<'_> {
                 self.push(crate::elaborator::NodeKind::Effect(girder_ir::program::Effect::Sync), span)?;
                 Ok(Value::Unit)
             }
-            "undef" => {
-                let [x] = self.required(name, ["x"], given, span)?;
-                self.undef(&x.value, x.span, span).map(|()| Value::Unit)
-            }
+            "undef" => self.undef(given, span),
             "copy" => {
                 let [x] = self.required(name, ["x"], given, span)?;
                 match x.value {
@@ -80,9 +78,8 @@ impl Elaborator<'_> {
                 self.of_class(if name == "params" { VarClass::Param } else { VarClass::State }, of)
             }
             "assert" => self.static_assert(given, span),
-            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "kind_of" | "list" | "reversed" => {
-                self.call_list(name, given, span)
-            }
+            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "difference" | "has" | "kind_of" | "list"
+            | "reversed" => self.call_list(name, given, span),
             _ => self.call_number(name, given, span),
         }
     }

@@ -8,7 +8,7 @@ use crate::value::{Tensor, Value};
 use girder_ir::ids::StreamId;
 use girder_ir::program::Effect;
 use girder_ir::types::ElemType;
-use girder_source::{Diagnostic, Result, Span};
+use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{Arg, ExprId, ExprKind};
 use std::sync::Arc;
 
@@ -130,12 +130,24 @@ impl Elaborator<'_> {
         Ok(Value::Unit)
     }
 
-    /// Elaborates `undef(x);` of a tensor, or of all tensors of a nested value.
-    pub fn undef(&mut self, value: &Value, at: Span, span: Span) -> Result<()> {
+    /// Elaborates `undef(x);` of a tensor, or of all tensors of a nested value. With `filled: true`, they are written
+    /// in full before they are read.
+    pub fn undef(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [x, filled] = self.arguments("undef", ["x", "filled?"], given, span)?;
+        let filled = match filled.map(|f| (f.value, f.span)) {
+            None => false,
+            Some((Value::Bool(filled), _)) => filled,
+            Some((other, at)) => return Err(self.expected("a static bool", &other, at)),
+        };
+        let x = x.ok_or(Failed)?;
+        self.end_values(&x.value, filled, x.span, span).map(|()| Value::Unit)
+    }
+
+    fn end_values(&mut self, value: &Value, filled: bool, at: Span, span: Span) -> Result<()> {
         self.charge(span)?;
         match value {
-            Value::List(l) => l.iter().try_for_each(|v| self.undef(v, at, span)),
-            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.undef(v, at, span)),
+            Value::List(l) => l.iter().try_for_each(|v| self.end_values(v, filled, at, span)),
+            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.end_values(v, filled, at, span)),
             Value::Tensor(t) => {
                 self.writable(&t.view, span)?;
                 if t.view.parts.len() > 1 {
@@ -146,7 +158,7 @@ impl Elaborator<'_> {
                     return Ok(());
                 }
                 let begin = self.moment();
-                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone() }), span)?;
+                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone(), filled }), span)?;
                 self.record(begin, EntryKind::Fill { dst: t.view.clone() }, span);
                 Ok(())
             }

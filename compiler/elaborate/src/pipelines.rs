@@ -17,7 +17,7 @@
 
 pub mod stages;
 mod schedule;
-mod accesses;
+pub mod accesses;
 mod elements;
 mod phases;
 mod checks;

@@ -187,7 +187,12 @@ impl Elaborator<'_> {
         let moved = index.count.is_some() && value.view.rank() > 0;
         let value = Tensor { view: if moved { to_front(&value.view, index.axis) } else { value.view }, ty: value.ty };
         let name = if index.count.is_some() { "put_rows" } else { "put_row" };
-        self.call_rows(name, &to_front(&x.view, index.axis), x.ty, &index, Some(value), span).map(drop)
+        let before = self.emission.count();
+        self.call_rows(name, &to_front(&x.view, index.axis), x.ty, &index, Some(value), span)?;
+        if self.emission.count() > before {
+            self.note_row_write(x, &index);
+        }
+        Ok(())
     }
 
     /// Calls a function of the library on the first axis of a view.
@@ -294,7 +299,7 @@ fn writes(graph: &Graph, kind: &NodeKind, vars: &[VarId]) -> bool {
         NodeKind::Switch { cases, default, .. } => cases.iter().any(|(_, body)| inside(body)) || inside(default),
         NodeKind::Par(branches) => branches.iter().any(inside),
         NodeKind::Call(_) => true,
-        NodeKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => viewed(into),
+        NodeKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into, .. }) => viewed(into),
         NodeKind::Effect(_) => false,
     }
 }

@@ -138,6 +138,8 @@ pub enum Effect {
     Undef {
         /// The elements.
         what: View,
+        /// Whether all of them are written before any is read, though a reader of the graph cannot see it.
+        filled: bool,
     },
     /// `agree(x);`: the elements are equal in all replicas, which `check-replicas` proves; then the step leaves.
     Agree {
@@ -173,7 +175,7 @@ impl Step {
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
                 | Effect::Seek { row: view, .. }
-                | Effect::Undef { what: view }
+                | Effect::Undef { what: view, .. }
                 | Effect::Agree { what: view },
             ) => Some(view),
             StepKind::Seq(_)
@@ -198,7 +200,7 @@ impl Step {
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. }
                 | Effect::Seek { row: view, .. }
-                | Effect::Undef { what: view }
+                | Effect::Undef { what: view, .. }
                 | Effect::Agree { what: view },
             ) => Some(view),
             _ => None,

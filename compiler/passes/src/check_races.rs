@@ -103,7 +103,7 @@ pub fn check(
 fn of_step(reporter: &Reporter, step: StepId, cancel: &Cancel) -> Vec<Diagnostic> {
     let graph = reporter.graph;
     match &graph.steps[step].kind {
-        StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => {
+        StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into, .. }) => {
             let touches = Touch::all(Who::Read(step), true, crate::footprint::Footprint::of_view(into));
             reporter.work("", &touches, cancel)
         }

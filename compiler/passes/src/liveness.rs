@@ -135,7 +135,7 @@ fn analysed(graph: &Graph, order: &LivenessOrder, leaves: &Leaves) -> (Atoms, Ef
 /// Returns the variables of which an `undef` ends a value.
 fn undefined(graph: &Graph) -> impl Iterator<Item = VarId> {
     let what = |step: &Step| match &step.kind {
-        StepKind::Effect(Effect::Undef { what }) => what.parts.first().map(|p| p.var),
+        StepKind::Effect(Effect::Undef { what, .. }) => what.parts.first().map(|p| p.var),
         _ => None,
     };
     graph.steps.values().filter_map(what)

@@ -12,6 +12,7 @@ use crate::liveness::{Ended, Exposed, Liveness};
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
+use girder_ir::program::{Effect, StepKind};
 use girder_source::{Diagnostic, Result};
 
 /// The pass `promote-temporaries`.
@@ -27,7 +28,8 @@ impl Pass for PromoteTemporaries {
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         let liveness = Liveness::with(&graph, &cx.covers(&graph));
         // A reverse program reads a kept value only where the program before it made one.
-        let is_written = |e: &&Ended| !graph.steps[e.undef].reverse;
+        let is_filled = |kind: &StepKind| matches!(kind, StepKind::Effect(Effect::Undef { filled: true, .. }));
+        let is_written = |e: &&Ended| !graph.steps[e.undef].reverse && !is_filled(&graph.steps[e.undef].kind);
         for ended in liveness.ended.iter().filter(is_written) {
             cx.diagnostics.push(read_of_ended(&graph, ended));
         }

@@ -53,7 +53,7 @@ fn own_view(step: &StepKind) -> Option<&View> {
             | Effect::Read { into: view, .. }
             | Effect::Write { from: view, .. }
             | Effect::Seek { row: view, .. }
-            | Effect::Undef { what: view }
+            | Effect::Undef { what: view, .. }
             | Effect::Agree { what: view } => Some(view),
             Effect::Abort { when, .. } => when.as_ref(),
             Effect::PrintText { .. } | Effect::Sync => None,

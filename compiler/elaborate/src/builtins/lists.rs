@@ -49,6 +49,7 @@ impl Elaborator<'_> {
                 items(out)
             }
             "rebuilt" => self.rebuilt(given, span),
+            "difference" => self.difference(given, span),
             "has" => {
                 let [x, member] = self.required(name, ["x", "member"], given, span)?;
                 let Value::Str(member_name) = &member.value else {
@@ -115,7 +116,7 @@ impl Elaborator<'_> {
     }
 
     /// Adds the params and states that functions of a nested value have captured, each once, beside those in `out`.
-    fn captured_beside(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+    pub(super) fn captured_beside(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
         let view = |v: &Value| if let Value::Tensor(t) = v { Some(t.view.clone()) } else { None };
         let mut seen: FxHashSet<View> = out.iter().filter_map(view).collect();
         let mut visited: FxHashSet<usize> = FxHashSet::default();

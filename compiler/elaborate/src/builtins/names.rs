@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 50] = [
+pub const NAMES: [&str; 51] = [
     "tile",
     "ipu",
     "linear",
@@ -23,6 +23,7 @@ pub const NAMES: [&str; 50] = [
     "enumerate",
     "leaves",
     "rebuilt",
+    "difference",
     "has",
     "kind_of",
     "int",

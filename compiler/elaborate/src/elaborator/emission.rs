@@ -156,6 +156,11 @@ impl Emission {
         std::mem::replace(&mut self.reverse, reverse)
     }
 
+    /// Returns whether steps are part of a reverse program.
+    pub fn is_reverse(&self) -> bool {
+        self.reverse
+    }
+
     /// Returns the body at the end of a path from an open body.
     pub fn body_at(&mut self, root: usize, path: &[Inside]) -> Option<&mut Body> {
         let Some((last, before)) = path.split_last() else { return self.bodies.get_mut(root) };

@@ -3,6 +3,7 @@
 //! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
 use super::rows_set::RowsSet;
+use crate::filled_rows::RowWrite;
 use crate::gradients::order::Moment;
 use crate::gradients::tape::Tape;
 use crate::pipelines::stages::StageNumber;
@@ -19,6 +20,8 @@ pub struct Body {
     pub nodes: Vec<Node>,
     /// Steps that read rows at run time.
     pub rows: Vec<RowsSet>,
+    /// Steps that write a row of a temporary whose number is known only at run time.
+    pub row_writes: Vec<RowWrite>,
     /// What is recorded of the steps, in a program with gradients.
     pub tape: Tape,
 }
@@ -93,7 +96,7 @@ impl NodeKind {
             NodeKind::Effect(effect) => match effect {
                 Effect::Print { value: view, .. }
                 | Effect::Read { into: view, .. }
-                | Effect::Undef { what: view }
+                | Effect::Undef { what: view, .. }
                 | Effect::Agree { what: view }
                 | Effect::Seek { row: view, .. }
                 | Effect::Write { from: view, .. } => view,

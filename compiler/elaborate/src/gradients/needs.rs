@@ -205,7 +205,7 @@ impl Elaborator<'_> {
                 continue;
             }
             let what = View::whole(var, &self.graph.vars[var].shape).canonical();
-            let node = NodeKind::Effect(Effect::Undef { what });
+            let node = NodeKind::Effect(Effect::Undef { what, filled: false });
             let origin = self.origin_at(e.span);
             let path = w.path[..k].to_vec();
             let stage = self.emission.stage();

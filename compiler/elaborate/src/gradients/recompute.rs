@@ -370,7 +370,7 @@ impl Elaborator<'_> {
                 cases.iter().flat_map(|(_, b)| &b.nodes).chain(&default.nodes).for_each(|n| self.accesses(n, out));
             }
             NodeKind::Par(list) => list.iter().flat_map(|b| &b.nodes).for_each(|n| self.accesses(n, out)),
-            NodeKind::Effect(Effect::Undef { what }) => view(what, &mut out.writes),
+            NodeKind::Effect(Effect::Undef { what, .. }) => view(what, &mut out.writes),
             NodeKind::Effect(Effect::Agree { what }) => view(what, &mut out.reads),
             NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => {}
         }

@@ -98,7 +98,7 @@ impl Elaborator<'_> {
         match kind {
             NodeKind::Execute(set) => self.recorder.log_set(&self.graph, *set, at, span),
             NodeKind::Copy(copy) => self.recorder.log_copy(&self.graph, *copy, at, span),
-            NodeKind::Effect(Effect::Read { into: view, .. } | Effect::Undef { what: view }) => {
+            NodeKind::Effect(Effect::Read { into: view, .. } | Effect::Undef { what: view, .. }) => {
                 self.recorder.log_view(view, at, span);
             }
             NodeKind::Call(program) => {

@@ -118,7 +118,7 @@ impl Elaborator<'_> {
         let (outer, before) = (&w.loops[0].path, w.loops[0].during.start);
         let what = stash.view.clone().canonical();
         let origin = self.origin_at(span);
-        let (kind, stage) = (NodeKind::Effect(Effect::Undef { what }), self.emission.stage());
+        let (kind, stage) = (NodeKind::Effect(Effect::Undef { what, filled: false }), self.emission.stage());
         let give_up = Node { kind, origin, at: before, reverse: true, stage };
         self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
     }

@@ -185,7 +185,7 @@ fn each_of_effect<'g>(effect: &'g Effect, f: &mut dyn FnMut(Touch<'g>)) {
             f(Touch::Stream(*stream));
             f(read(row));
         }
-        Effect::Undef { what } => f(write(what)),
+        Effect::Undef { what, .. } => f(write(what)),
         Effect::Agree { what } => f(read(what)),
         Effect::Print { value, .. } => {
             f(read(value));
@@ -239,7 +239,7 @@ pub fn rename(graph: &mut Graph, nodes: &mut [Node], names: &FxHashMap<VarId, Va
                 Effect::Print { value: v, .. }
                 | Effect::Read { into: v, .. }
                 | Effect::Write { from: v, .. }
-                | Effect::Undef { what: v }
+                | Effect::Undef { what: v, .. }
                 | Effect::Agree { what: v }
                 | Effect::Seek { row: v, .. }
                 | Effect::Abort { when: Some(v), .. } => view(v),

@@ -181,7 +181,7 @@ impl Elaborator<'_> {
             let (span, name) = (c.span, self.graph.vars[var].name.clone());
             let what = self.whole(var).view.canonical();
             let ((), nodes) = self.named_nodes(c.phases[first].place, &name, true, |this| {
-                this.push(NodeKind::Effect(Effect::Undef { what }), span)
+                this.push(NodeKind::Effect(Effect::Undef { what, filled: false }), span)
             })?;
             c.zeros.extend(nodes);
         }
@@ -280,7 +280,7 @@ impl Elaborator<'_> {
             if rows > 1 {
                 // Rows are written one by one, and each before it is read.
                 let what = tensor.view.clone().canonical();
-                this.push(NodeKind::Effect(Effect::Undef { what }), span)?;
+                this.push(NodeKind::Effect(Effect::Undef { what, filled: false }), span)?;
             }
             Ok(tensor)
         })?;

@@ -85,7 +85,7 @@ fn verify_effect(graph: &Graph, effect: &Effect) -> Result {
             ensure(!into.has_aliases(), || "reads into an element twice".into())
         }
         Effect::Write { stream, from } => packet(graph, *stream, from, false),
-        Effect::Undef { what } => {
+        Effect::Undef { what, .. } => {
             elements::view(graph, what)?;
             elements::writable(graph, what.vars().into_iter())?;
             ensure(!what.has_aliases(), || "an element is named twice".into())

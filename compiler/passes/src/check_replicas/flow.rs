@@ -171,7 +171,7 @@ impl<'g> Flow<'g> {
                 let own = (!graph.streams[*stream].same).then_some(Cause::Packet(step));
                 into.parts.iter().for_each(|p| self.write(p.var, decided.or(own), step));
             }
-            StepKind::Effect(Effect::Undef { what }) => {
+            StepKind::Effect(Effect::Undef { what, .. }) => {
                 what.parts.iter().for_each(|p| self.write(p.var, decided, step));
             }
             _ => {}

@@ -130,7 +130,7 @@ impl Leaf {
             StepKind::Effect(Effect::Print { value, .. }) => reads(value),
             StepKind::Effect(Effect::Abort { when: Some(when), .. }) => reads(when),
             StepKind::Effect(Effect::Write { from, .. } | Effect::Seek { row: from, .. }) => reads(from),
-            StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => {
+            StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into, .. }) => {
                 Leaf { reads: vec![], writes: Footprint::of_view(into) }
             }
             _ => return None,

@@ -120,7 +120,7 @@ fn of_tree(graph: &Graph, root: StepId) -> Vec<Touch> {
                 StepKind::Copy(copy) => touches.extend(of_copy(graph, *copy)),
                 StepKind::While { cond, .. } | StepKind::If { cond, .. } => view(cond, false),
                 StepKind::Switch { on, .. } => view(on, false),
-                StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => view(into, true),
+                StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into, .. }) => view(into, true),
                 StepKind::Effect(Effect::Write { from, .. } | Effect::Seek { row: from, .. }) => view(from, false),
                 StepKind::Effect(Effect::Print { value, .. }) => view(value, false),
                 StepKind::Effect(Effect::Abort { when: Some(when), .. }) => view(when, false),

@@ -176,9 +176,13 @@ impl Printer<'_> {
                 }
                 ("abort", args)
             }
-            Effect::Undef { what } => {
+            Effect::Undef { what, filled } => {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
-                ("undef", vec![arg(self.scalar_view(what, any))])
+                let mut args = vec![arg(self.scalar_view(what, any))];
+                if *filled {
+                    args.push(named("filled", self.make.bool(true)));
+                }
+                ("undef", args)
             }
             Effect::Agree { what } => {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
