@@ -31,13 +31,19 @@ pub use verify::verify_layout;
 
 use crate::liveness::Liveness;
 use crate::pass::{Pass, Verdict};
+use crate::schedule_exchange::{ExchangeCode, exchange_code_bytes, least_exchange_code_bytes};
 use crate::stage::Stage;
 use crate::{PassContext, sizes};
+use girder_codelet::cost::FieldRequest;
+use girder_ir::graph::Graph;
+use girder_ir::ids::SpecId;
 use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
-use girder_ir::stage::{Allocated, Scheduled};
+use girder_ir::stage::{Allocated, Planned, Scheduled};
+use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};
 use indexmap::IndexSet;
 use inventory::Class;
+use report::code_room;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 use tile::ClassShape;
@@ -46,6 +52,8 @@ use tile::ClassShape;
 const FEW: u64 = 4;
 /// It is also tried if all tiles together need less than this share of their memory, in percent.
 const FILLED: u64 = 90;
+/// A plan is likely to lack memory if exchange code takes one part in this many of the memory that can run code.
+const MUCH: u64 = 2;
 
 /// The pass `allocate-memory`.
 pub struct AllocateMemory;
@@ -64,9 +72,9 @@ impl Pass for AllocateMemory {
         }
         let liveness = Liveness::with(&input, &cx.covers(&input));
         let host = allocate_host(&input, &liveness, cx)?;
-        let costs = sizes::costs(&input, cx.machine);
-        let field_requests = requests::field_requests(&input, &costs);
-        let classes = inventory::of(&input, &liveness, cx.machine, &costs, &requests::of(&input, &field_requests));
+        let field_requests = requests::field_requests(&input, &sizes::costs(&input, cx.machine));
+        let exchange = exchange_code_bytes(&input, &input.schedule, cx.machine);
+        let classes = classes(&input, &exchange, &liveness, cx.machine, &field_requests);
         cx.poll()?;
         let shapes = Shapes::of(&classes);
         let usable = cx.machine.usable_bytes() as u64;
@@ -76,20 +84,7 @@ impl Pass for AllocateMemory {
         let packed =
             if is_packed { shapes.each(|s| Arc::new(s.pack(cx.machine, shapes.shapes.len()))) } else { vec![] };
         let peaks = if is_packed { packed.iter().map(|p| p.peak).collect() } else { least };
-        let over: Vec<_> = classes.iter().zip(peaks.iter().copied()).filter(|(_, peak)| *peak > usable).collect();
-        if !over.is_empty() {
-            let allowed = cx.session.allow_over_memory && over.iter().all(|o| o.1 <= u32::MAX as u64);
-            let severity = if allowed { Severity::Warning } else { Severity::Error };
-            cx.diagnostics.push(report::out_of_memory(severity, &input, &liveness, cx.machine, &over));
-            if !allowed {
-                let tiles: u64 = over.iter().map(|(class, _)| class.tiles.count()).sum();
-                let all = u64::from(cx.machine.tiles());
-                let needs = classes.iter().zip(&peaks).map(|(c, peak)| c.tiles.count().saturating_mul(*peak));
-                let needed = needs.fold(0, u64::saturating_add);
-                cx.may_fit = tiles * FEW <= all || needed / FILLED <= usable * all / 100;
-                return Err(Failed);
-            }
-        }
+        refuse(&input, &liveness, &classes, &peaks, true, cx)?;
         let allocated = Allocated { layout: layout(&classes, &packed), scheduled: input, host };
         cx.diagnostics.extend(denied::denied_requests(&allocated, cx.machine, &field_requests));
         Ok(allocated)
@@ -107,6 +102,74 @@ impl Pass for AllocateMemory {
         read.host = allocate_host(&read.scheduled, &liveness, cx)?;
         Ok(())
     }
+}
+
+/// Reports the tiles that lack memory whatever the schedule of the exchange is. They are looked for if a tile has so
+/// much exchange code that this is likely.
+///
+/// # Errors
+/// `memory::out_of_memory`
+pub(crate) fn refuse_plan(input: &Planned, cx: &mut PassContext) -> Result<()> {
+    if cx.session.allow_over_memory {
+        return Ok(());
+    }
+    let exchange = least_exchange_code_bytes(input, cx.machine);
+    let mut sums = vec![0u64; cx.machine.tiles() as usize];
+    for &(tile, bytes) in exchange.sets.values().chain(exchange.copies.values()).flatten() {
+        sums[tile as usize] += u64::from(bytes);
+    }
+    if sums.iter().max().is_none_or(|&most| most * MUCH < code_room(cx.machine)) {
+        return Ok(());
+    }
+    cx.time(AllocateMemory::NAME, |cx| {
+        let liveness = Liveness::with(input, &cx.covers(input));
+        let classes = classes(input, &exchange, &liveness, cx.machine, &[]);
+        let peaks = Shapes::of(&classes).each(|shape| shape.least_peak(cx.machine));
+        refuse(input, &liveness, &classes, &peaks, false, cx)
+    })
+}
+
+/// Returns the classes of tiles.
+fn classes(
+    input: &Planned,
+    exchange: &ExchangeCode,
+    liveness: &Liveness,
+    machine: &Machine,
+    field_requests: &[(SpecId, Vec<FieldRequest>)],
+) -> Vec<Class> {
+    let costs = sizes::costs(input, machine);
+    inventory::of(input, exchange, liveness, machine, &costs, &requests::of(input, field_requests))
+}
+
+/// Reports the classes whose peaks exceed the memory of a tile. Without a schedule, exchanges have their least code.
+///
+/// # Errors
+/// `memory::out_of_memory`, unless programs that exceed the memory are allowed.
+fn refuse(
+    graph: &Graph,
+    liveness: &Liveness,
+    classes: &[Class],
+    peaks: &[u64],
+    is_scheduled: bool,
+    cx: &mut PassContext,
+) -> Result<()> {
+    let usable = cx.machine.usable_bytes() as u64;
+    let over: Vec<_> = classes.iter().zip(peaks.iter().copied()).filter(|(_, peak)| *peak > usable).collect();
+    if over.is_empty() {
+        return Ok(());
+    }
+    let allowed = cx.session.allow_over_memory && over.iter().all(|o| o.1 <= u32::MAX as u64);
+    let severity = if allowed { Severity::Warning } else { Severity::Error };
+    cx.diagnostics.push(report::out_of_memory(severity, graph, liveness, cx.machine, &over, is_scheduled));
+    if allowed {
+        return Ok(());
+    }
+    let tiles: u64 = over.iter().map(|(class, _)| class.tiles.count()).sum();
+    let all = u64::from(cx.machine.tiles());
+    let needs = classes.iter().zip(peaks).map(|(c, peak)| c.tiles.count().saturating_mul(*peak));
+    let needed = needs.fold(0, u64::saturating_add);
+    cx.may_fit = tiles * FEW <= all || needed / FILLED <= usable * all / 100;
+    Err(Failed)
 }
 
 /// Returns the layout of the fast engine's memory.

@@ -30,7 +30,7 @@ use crate::progress::Progress;
 use crate::promote_temporaries::PromoteTemporaries;
 use crate::remove_dead_steps::RemoveDeadSteps;
 use crate::schedule_exchange::ScheduleExchange;
-use crate::{PassContext, stage};
+use crate::{PassContext, allocate_memory, stage};
 use girder_ir::graph::Graph;
 use girder_source::{Failed, Result, beside};
 
@@ -179,8 +179,11 @@ fn run_noting(
         Ok(at)
     };
     let passes = PASSES.get(done.0..target.0).unwrap_or_default();
-    let placing = passes.iter().position(|pass| pass.name == PlaceTiles::NAME);
-    let Some(placing) = placing.filter(|_| target.stage() == Stage::Allocated) else { return each(passes, at, cx) };
+    let [placing, planning] =
+        [PlaceTiles::NAME, PlanTransfers::NAME].map(|name| passes.iter().position(|pass| pass.name == name));
+    let (Some(placing), Some(planning), Stage::Allocated) = (placing, planning, target.stage()) else {
+        return each(passes, at, cx);
+    };
     at = each(&passes[..placing], at, cx)?;
     let before = cx.diagnostics.len();
     let (mut refused, mut tried) = (None, vec![]);
@@ -195,7 +198,14 @@ fn run_noting(
             }
             tried.push(plan);
         }
-        let placed = placed.and_then(|placed| each(&passes[placing + 1..], placed, cx));
+        let placed = placed.and_then(|placed| {
+            let planned = each(&passes[placing + 1..=planning], placed, cx)?;
+            // A plan that cannot fit is not scheduled.
+            if let AnyStage::Planned(planned) = &planned {
+                allocate_memory::refuse_plan(planned, cx)?;
+            }
+            each(&passes[planning + 1..], planned, cx)
+        });
         let goes_on = std::mem::take(&mut cx.may_fit);
         let is_final = placed.is_ok() || cx.session.cancel.is_cancelled();
         if is_final || (refused.is_none() && !goes_on) {

@@ -52,7 +52,7 @@ mod rounds;
 mod tests;
 mod verify;
 
-pub use code::{ExchangeCode, exchange_code_bytes};
+pub use code::{ExchangeCode, exchange_code_bytes, least_exchange_code_bytes};
 pub use verify::verify;
 
 use crate::pass::{Pass, Verdict};

@@ -11,7 +11,7 @@ use super::classes::{EquivalentTiles, Patterns};
 use super::requests::BlockRequest;
 use super::spread::{Spread, sweep};
 use crate::liveness::Liveness;
-use crate::schedule_exchange::exchange_code_bytes;
+use crate::schedule_exchange::ExchangeCode;
 use crate::sizes::{Costs, Stacks, bytes_by_tile, code_bytes, stack_bytes, state_bytes};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::family::{Domain, TileMap};
@@ -21,7 +21,7 @@ use girder_ir::layout::{Content, TileSet};
 use girder_ir::placement::Mapping;
 use girder_ir::plan::StepPlan;
 use girder_ir::program::{Effect, StepKind};
-use girder_ir::stage::Scheduled;
+use girder_ir::stage::Planned;
 use girder_machine::Machine;
 use girder_source::par_map_slice;
 use indexmap::IndexSet;
@@ -57,7 +57,8 @@ enum Feature {
 
 /// Returns the classes of all tiles that need anything, ascending by their first tiles.
 pub(super) fn of(
-    input: &Scheduled,
+    input: &Planned,
+    exchange: &ExchangeCode,
     liveness: &Liveness,
     machine: &Machine,
     costs: &Costs,
@@ -66,7 +67,7 @@ pub(super) fn of(
     let mut list = List { input, machine, costs, features: vec![] };
     let instances = list.instances();
     list.code(&instances);
-    list.exchange_code();
+    list.exchange_code(exchange);
     list.states(&instances);
     list.variables(liveness);
     list.steps(liveness, &instances);
@@ -96,7 +97,7 @@ type Instances = SecondaryMap<FamilyId, Arc<Spread>>;
 
 /// The inventory under construction.
 struct List<'a> {
-    input: &'a Scheduled,
+    input: &'a Planned,
     machine: &'a Machine,
     costs: &'a Costs,
     features: Vec<(Feature, Arc<Spread>)>,
@@ -138,8 +139,7 @@ impl<'a> List<'a> {
         }
     }
 
-    fn exchange_code(&mut self) {
-        let code = exchange_code_bytes(self.input, &self.input.schedule, self.machine);
+    fn exchange_code(&mut self, code: &ExchangeCode) {
         let spread = |tiles: &[(u32, u32)]| Spread::of_tiles(tiles.iter().map(|&(t, n)| (t, n as u64)).collect());
         for set in self.input.sets.keys() {
             self.add(Content::SetExchange(set), None, spread(&code.sets[set]));

@@ -34,6 +34,7 @@ pub(super) fn out_of_memory(
     liveness: &Liveness,
     machine: &Machine,
     over: &[Over],
+    is_scheduled: bool,
 ) -> Diagnostic {
     let mut over: Vec<Over> = over.to_vec();
     over.sort_by_key(|(class, peak)| (Reverse(*peak), class.tiles.first()));
@@ -41,7 +42,8 @@ pub(super) fn out_of_memory(
     let tile = class.tiles.first().unwrap_or(0);
     let moment = fullest_moment(&class.needs);
     let steps = OfSteps::at(class, moment, machine).filter(|steps| steps.bytes.saturating_mul(MANY) >= peak);
-    let of_steps = steps.as_ref().map(|s| format!("; {} {} bytes of it", s.what, s.bytes));
+    let least = if is_scheduled { "" } else { "at least " };
+    let of_steps = steps.as_ref().map(|s| format!("; {} {}{} bytes of it", s.what, least, s.bytes));
     let message =
         message(class, peak, tile, moment, machine) + &of_steps.unwrap_or_default() + &others(&over, tile, machine);
     let mut d = match severity {

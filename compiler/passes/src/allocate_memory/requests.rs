@@ -14,7 +14,7 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::layout::{Content, MemoryBlock};
 use girder_ir::plan::{FieldLocation, FieldLocations};
-use girder_ir::stage::{Allocated, Scheduled};
+use girder_ir::stage::{Allocated, Planned};
 use girder_machine::Machine;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -42,7 +42,7 @@ pub(super) fn aligned(codelet: &Codelet) -> impl Iterator<Item = (FieldId, u32)>
 }
 
 /// Returns all requests of a program about blocks, and their tiles.
-pub(super) fn of(input: &Scheduled, field_requests: &[(SpecId, Vec<FieldRequest>)]) -> Vec<(BlockRequest, Spread)> {
+pub(super) fn of(input: &Planned, field_requests: &[(SpecId, Vec<FieldRequest>)]) -> Vec<(BlockRequest, Spread)> {
     let mut ranks = Ranks::default();
     let mut requests: IndexMap<BlockRequest, Vec<u32>, FxBuildHasher> = IndexMap::default();
     let mut last = None;
@@ -97,7 +97,7 @@ fn fields(request: FieldRequest) -> (FieldId, Option<FieldId>) {
 /// Calls `f(tile, (block, offset of the first element), block of the other field)` for one or two fields, vertex by
 /// vertex, until it returns `false`. Vertices whose fields are empty are skipped.
 fn each(
-    input: &Scheduled,
+    input: &Planned,
     ranks: &mut Ranks,
     id: FamilyId,
     (a, b): (FieldId, Option<FieldId>),

@@ -5,6 +5,7 @@
 
 use super::inventory::{self, Need};
 use crate::liveness::Liveness;
+use crate::schedule_exchange::exchange_code_bytes;
 use crate::sizes;
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
@@ -72,7 +73,8 @@ fn complete<F: FnOnce(String) -> String>(
     on_tile: impl Fn(u32) -> F,
 ) -> Result<(), String> {
     let mut left: FxHashSet<u32> = layout.tiles().collect();
-    for class in inventory::of(input, liveness, machine, &sizes::costs(input, machine), &[]) {
+    let exchange = exchange_code_bytes(input, &input.schedule, machine);
+    for class in inventory::of(input, &exchange, liveness, machine, &sizes::costs(input, machine), &[]) {
         let mut seen = FxHashSet::default();
         for tile in class.tiles.iter() {
             left.remove(&tile);

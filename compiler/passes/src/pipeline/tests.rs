@@ -7,6 +7,7 @@ use girder_ir::graph::VarClass;
 use girder_ir::placement::Mapping;
 use girder_ir::stage::{Allocated, RaceFree};
 use girder_ir::view::View;
+use girder_machine::Machine;
 use girder_source::{Diagnostics, Session};
 
 /// `t = f(w, x)` on eight tiles, then `y <- t`.
@@ -62,6 +63,23 @@ fn passes_are_timed_once_each_in_order() {
         cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
     });
     assert_eq!(names, PASSES.iter().map(|p| p.name).collect::<Vec<_>>());
+}
+
+#[test]
+fn exchange_whose_code_cannot_fit_is_not_scheduled() {
+    let (mut machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
+    let of = |machine: &Machine, diagnostics: &mut Diagnostics| {
+        let cx = &mut PassContext::new(machine, &session, diagnostics);
+        let lowered = lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx);
+        (lowered.is_ok(), cx.timings.iter().any(|t| t.0 == ScheduleExchange::NAME))
+    };
+    assert_eq!(of(&machine, &mut diagnostics), (true, true));
+    // `x` is on one tile, which sends it to seven others.
+    machine.memory.regions.iter_mut().for_each(|r| r.executable = false);
+    machine.memory.regions[0].executable = true;
+    machine.memory.regions[0].bytes = 8;
+    assert_eq!(of(&machine, &mut diagnostics), (false, false));
+    assert_eq!(diagnostics.iter().map(|d| d.code).collect::<Vec<_>>(), ["memory::out_of_memory"]);
 }
 
 #[test]

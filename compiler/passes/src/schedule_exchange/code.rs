@@ -4,12 +4,13 @@
 //! A tile runs one send for every `words_per_send` words of a slice, and `receive_instructions` for every slice that it
 //! receives (the sender's number and the destination). In a pair that receives together, both tiles run the latter.
 //! Words for other processors or replicas count as one slice. Branches, returns and the sync are not counted.
+//! A schedule moves each transfer in one slice or in several, so a plan alone gives the least code.
 //!
 //! Invariant: the size is a function of plan, schedule and machine alone.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::{ComputeSetId, CopyId};
-use girder_ir::plan::{Phase, StepPlan, To};
+use girder_ir::plan::{Phase, StepPlan, To, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::Machine;
@@ -27,10 +28,21 @@ pub struct ExchangeCode {
 
 /// Returns the bytes of exchange code per tile and step.
 pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Machine) -> ExchangeCode {
-    let sets = planned.sets.keys().map(|s| (&planned.plan.sets[s], &schedule.sets[s]));
-    let copies = planned.copies.keys().map(|c| (&planned.plan.copies[c], &schedule.copies[c]));
-    let steps: Vec<_> = sets.chain(copies).collect();
-    let mut found = par_map_slice(&steps, |(plan, schedule)| step(plan, schedule, machine)).into_iter();
+    let sets = planned.sets.keys().map(|s| (&planned.plan.sets[s], Some(&schedule.sets[s])));
+    let copies = planned.copies.keys().map(|c| (&planned.plan.copies[c], Some(&schedule.copies[c])));
+    of_steps(planned, &sets.chain(copies).collect::<Vec<_>>(), machine)
+}
+
+/// Returns the least bytes of exchange code per tile and step that any schedule of a plan has.
+pub fn least_exchange_code_bytes(planned: &Planned, machine: &Machine) -> ExchangeCode {
+    let sets = planned.sets.keys().map(|s| (&planned.plan.sets[s], None));
+    let copies = planned.copies.keys().map(|c| (&planned.plan.copies[c], None));
+    of_steps(planned, &sets.chain(copies).collect::<Vec<_>>(), machine)
+}
+
+/// Returns the code of all compute sets, then of all copies.
+fn of_steps(planned: &Planned, steps: &[(&StepPlan, Option<&StepSchedule>)], machine: &Machine) -> ExchangeCode {
+    let mut found = par_map_slice(steps, |&(plan, schedule)| step(plan, schedule, machine)).into_iter();
     let mut code = ExchangeCode::default();
     for (s, own) in planned.sets.keys().zip(&mut found) {
         code.sets[s] = own;
@@ -41,8 +53,8 @@ pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Mac
     code
 }
 
-/// Returns the bytes of a step's exchange code, by tile.
-pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) -> Vec<(u32, u32)> {
+/// Returns the bytes of a step's exchange code, by tile; without a schedule, the least.
+pub(super) fn step(plan: &StepPlan, schedule: Option<&StepSchedule>, machine: &Machine) -> Vec<(u32, u32)> {
     if [&plan.before, &plan.after].iter().all(|p| p.transfers.is_empty()) {
         return vec![];
     }
@@ -51,8 +63,8 @@ pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) 
         between_replicas(&plan.before, machine, &mut instructions);
         return listed(instructions, machine);
     }
-    phase(&plan.before, &schedule.before, machine, &mut instructions);
-    phase(&plan.after, &schedule.after, machine, &mut instructions);
+    phase(&plan.before, schedule.map(|s| &*s.before), machine, &mut instructions);
+    phase(&plan.after, schedule.map(|s| &*s.after), machine, &mut instructions);
     listed(instructions, machine)
 }
 
@@ -74,40 +86,89 @@ fn between_replicas(phase: &Phase, machine: &Machine, instructions: &mut [i64]) 
 }
 
 /// Adds the instructions of one phase, by tile.
-fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut [i64]) {
-    let sends = |words: u32| words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
-    let receipt = machine.exchange.receive_instructions as i64;
-    // Slices from one processor to all of a group's tiles on it are counted first.
-    let mut to_groups: FxHashMap<(u32, u32), i64> = FxHashMap::default();
-    for piece in &schedule.slices {
-        let Some(transfer) = phase.transfers.get(piece.transfer as usize) else { continue };
-        let sender = transfer.from.tile;
-        instructions[sender as usize] += sends(piece.words);
-        let home = machine.ipu_of(sender);
-        match (piece.to, transfer.to) {
-            (Served::All, To::Group { group, .. }) => {
-                *to_groups.entry((group, home)).or_default() += receipt;
-                // A sender that is a member of the group receives nothing.
-                let places = &phase.groups[group as usize];
-                if places.binary_search_by_key(&sender, |l| l.tile).is_ok() {
-                    instructions[sender as usize] -= receipt;
+fn phase(phase: &Phase, schedule: Option<&PhaseSchedule>, machine: &Machine, instructions: &mut [i64]) {
+    let mut slices = Slices { phase, machine, instructions, to_groups: FxHashMap::default() };
+    match schedule {
+        Some(schedule) => {
+            for slice in &schedule.slices {
+                let Some(transfer) = phase.transfers.get(slice.transfer as usize) else { continue };
+                match slice.to {
+                    Served::All => slices.add(transfer, slice.words),
+                    Served::Some { .. } => {
+                        slices.send(transfer, slice.words);
+                        let to = schedule.receivers(slice, phase, transfer, machine.chip.tiles);
+                        to.iter().for_each(|l| slices.receive(l.tile));
+                    }
                 }
             }
-            (Served::All, To::One(to)) if machine.ipu_of(to.tile) == home => {
-                instructions[to.tile as usize] += receipt;
-            }
-            _ => {
-                let to = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
-                to.iter().for_each(|l| instructions[l.tile as usize] += receipt);
+        }
+        None => {
+            for transfer in phase.transfers.iter().filter(|t| machine.ipus == 1 || stays(phase, t, machine)) {
+                slices.add(transfer, transfer.words);
             }
         }
     }
-    for ((group, home), receipts) in to_groups {
-        let here = phase.groups[group as usize].iter().filter(|l| machine.ipu_of(l.tile) == home);
-        here.for_each(|l| instructions[l.tile as usize] += receipts);
-    }
+    slices.end();
     if machine.ipus > 1 {
         between(phase, machine, instructions);
+    }
+}
+
+/// Returns whether a transfer has a receiver on its sender's processor.
+fn stays(phase: &Phase, transfer: &Transfer, machine: &Machine) -> bool {
+    let home = machine.ipu_of(transfer.from.tile);
+    phase.receivers(transfer).any(|to| machine.ipu_of(to.tile) == home)
+}
+
+/// The slices of a phase whose words stay on a processor.
+struct Slices<'a> {
+    phase: &'a Phase,
+    machine: &'a Machine,
+    instructions: &'a mut [i64],
+    /// The receive instructions of slices from one processor to all of a group's tiles on it.
+    to_groups: FxHashMap<(u32, u32), i64>,
+}
+
+impl Slices<'_> {
+    fn send(&mut self, transfer: &Transfer, words: u32) {
+        let sends = words.div_ceil(self.machine.exchange.words_per_send.max(1));
+        self.instructions[transfer.from.tile as usize] += i64::from(sends);
+    }
+
+    fn receive(&mut self, tile: u32) {
+        self.instructions[tile as usize] += self.receipt();
+    }
+
+    fn receipt(&self) -> i64 {
+        i64::from(self.machine.exchange.receive_instructions)
+    }
+
+    /// Adds a slice to all receivers on the sender's processor.
+    fn add(&mut self, transfer: &Transfer, words: u32) {
+        self.send(transfer, words);
+        let sender = transfer.from.tile;
+        let home = self.machine.ipu_of(sender);
+        match transfer.to {
+            To::Group { group, .. } => {
+                let receipt = self.receipt();
+                *self.to_groups.entry((group, home)).or_default() += receipt;
+                // A sender that is a member of the group receives nothing.
+                let places = &self.phase.groups[group as usize];
+                if places.binary_search_by_key(&sender, |l| l.tile).is_ok() {
+                    self.instructions[sender as usize] -= receipt;
+                }
+            }
+            To::One(to) if self.machine.ipu_of(to.tile) == home => self.receive(to.tile),
+            To::One(_) => {}
+        }
+    }
+
+    /// Adds what the tiles of groups receive.
+    fn end(self) {
+        for ((group, home), receipts) in self.to_groups {
+            let here = self.phase.groups[group as usize].iter().filter(|l| self.machine.ipu_of(l.tile) == home);
+            here.for_each(|l| self.instructions[l.tile as usize] += receipts);
+        }
     }
 }
 

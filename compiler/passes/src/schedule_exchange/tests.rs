@@ -145,7 +145,7 @@ fn exchange_code_counts_sends_and_receipts() {
     let machine = machine(2, 4);
     let phase = phase([(0, vec![1, 2, 5], 130), (3, vec![2], 64)]);
     let schedule = StepSchedule { before: schedule(&phase, &machine).unwrap().into(), ..StepSchedule::default() };
-    let bytes = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &schedule, &machine);
+    let bytes = code::step(&StepPlan { before: phase, ..StepPlan::default() }, Some(&schedule), &machine);
     // 130 words take three sends, and as many again to the other processor; every receipt takes two instructions of 4
     // bytes.
     assert_eq!(bytes, [(0, 4 * 6), (1, 4 * 2), (2, 4 * 4), (3, 4), (5, 4 * 2)]);

@@ -153,8 +153,14 @@ proptest! {
         let schedule = replayed(&phase, &machine);
         let counted = counted(&phase, &schedule, &machine);
         let step = StepSchedule { before: schedule.into(), ..StepSchedule::default() };
-        let code = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &step, &machine);
-        prop_assert_eq!(code, counted);
+        let plan = StepPlan { before: phase, ..StepPlan::default() };
+        let code = code::step(&plan, Some(&step), &machine);
+        prop_assert_eq!(&code, &counted);
+        // A plan alone gives no tile more code than a schedule of it does.
+        let of: std::collections::BTreeMap<u32, u32> = code.into_iter().collect();
+        for (tile, least) in code::step(&plan, None, &machine) {
+            prop_assert!(of.get(&tile).is_some_and(|&bytes| least <= bytes), "tile {}: {} bytes", tile, least);
+        }
     }
 
     #[test]
