@@ -1,9 +1,9 @@
 //! Derivatives of functions of numbers, as functions of numbers: a codelet function becomes a [`Formula`]
 //! ([`flatten`]), whose derivative is another formula ([`reverse`]), which becomes the text of a codelet ([`text`]).
 //!
-//! A formula is a list of operations in single assignment. Both arms of an `if` are in it, and `select` chooses; an
-//! adjoint that leaves an arm is masked by the arm's condition, so that an infinite derivative in the arm that does not
-//! run is never multiplied by zero.
+//! A formula is a list of operations in single assignment. All arms of an `if` or a `switch` are in it, and `select`
+//! chooses; what follows a branch that may have returned is an arm too. An adjoint that leaves an arm is masked by the
+//! arm's condition, so that an infinite derivative in an arm that does not run is never multiplied by zero.
 //!
 //! Invariant: an operation refers to earlier operations only.
 
@@ -38,7 +38,7 @@ pub struct Formula {
 }
 
 /// An arm of a condition.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Arm {
     /// The arm around it.
     pub outer: usize,
@@ -72,6 +72,8 @@ pub enum OpKind {
     Float(u64),
     /// `true`
     Bool(bool),
+    /// A variable whose first value is a literal, by a number of its own: its uses decide its type.
+    Open(usize),
     /// `a + b`
     Binary(BinaryOp),
     /// `-a`
@@ -91,11 +93,13 @@ pub enum OpKind {
 }
 
 impl Formula {
-    /// Adds an operation, unless the same one is already known in this arm or around it.
+    /// Adds an operation, unless the same one is already known in this arm or around it. A function of literals is
+    /// added again, since its uses decide its type.
     pub fn add(&mut self, kind: OpKind, args: &[Id], ty: Option<ElemType>, arm: usize) -> Id {
         let op = Op { kind, args: SmallVec::from_slice(args), ty, arm };
+        let is_open = ty.is_none() && matches!(op.kind, OpKind::Builtin(_));
         let same = |o: &Op| o.kind == op.kind && o.args == op.args && o.ty == op.ty && self.is_around(o.arm, arm);
-        if let Some(known) = self.code.iter().position(same) {
+        if !is_open && let Some(known) = self.code.iter().position(same) {
             return known;
         }
         self.code.push(op);
@@ -178,7 +182,7 @@ impl Formula {
         f
     }
 
-    /// Returns the operations that are the members of the same call as a member, each by its number.
+    /// Returns the operations that are the members of the same call, in one arm, as a member, each by its number.
     pub fn parts(&self, id: Id) -> Vec<Option<Id>> {
         let op = &self.code[id];
         let OpKind::Part(module, item, _, _, count) = op.kind else { return vec![] };
@@ -186,7 +190,7 @@ impl Formula {
         for (k, o) in self.code.iter().enumerate() {
             if let OpKind::Part(m, i, _, part, _) = o.kind
                 && (m, i) == (module, item)
-                && o.args == op.args
+                && (&o.args, o.arm) == (&op.args, op.arm)
             {
                 parts[part].get_or_insert(k);
             }

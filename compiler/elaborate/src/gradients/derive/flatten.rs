@@ -1,9 +1,11 @@
-//! Codelet functions as formulas: calls are inlined, names become operations, static conditions are decided, and both
-//! arms of a run-time `if` are evaluated.
+//! Codelet functions as formulas: calls are inlined, names become operations, static conditions are decided, and all
+//! arms of a run-time `if` or `switch` are evaluated.
 //!
 //! Invariant: a function with a rule is not entered; its call is one operation.
 
+mod arrays;
 mod expressions;
+mod flow;
 mod statements;
 
 use super::{Arm, Formula, Id, OpKind};
@@ -34,21 +36,25 @@ pub struct Refusal {
 }
 
 /// The value of an expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Symbol {
     /// An operation.
     Value(Id),
     /// `(a, b)`, `(x: a)`
     Tuple(Vec<(SmolStr, Symbol)>),
+    /// `[a, b]`
+    Array(Vec<Symbol>),
     /// A condition that is known.
     Known(bool),
     /// An element type.
     Type(ElemType),
 }
 
-struct Frame {
+struct Frame<'n> {
     module: ModuleRef,
     names: Vec<(SmolStr, Symbol)>,
+    /// The stated type of what the function returns.
+    result: Option<&'n ast::Type>,
 }
 
 /// A formula under construction.
@@ -56,8 +62,10 @@ pub struct Flatten<'n> {
     names: &'n Names<'n>,
     rules: &'n Rules,
     f: Formula,
-    frames: Vec<Frame>,
+    frames: Vec<Frame<'n>>,
     arm: usize,
+    flow: flow::Flow,
+    guards: Vec<flow::Guard>,
 }
 
 type Found<T> = Result<T, Refusal>;
@@ -75,7 +83,7 @@ impl<'n> Flatten<'n> {
     /// Creates an empty formula.
     pub fn new(names: &'n Names<'n>, rules: &'n Rules) -> Flatten<'n> {
         let f = Formula { arms: vec![Arm::default()], ..Formula::default() };
-        Flatten { names, rules, f, frames: vec![], arm: 0 }
+        Flatten { names, rules, f, frames: vec![], arm: 0, flow: flow::Flow::default(), guards: vec![] }
     }
 
     /// Returns the formula of a function for operands of some types.
@@ -172,6 +180,7 @@ impl<'n> Flatten<'n> {
                 (given, _) => given.map_or("a number".into(), |ty| format_smolstr!("{ty}")),
             },
             Symbol::Tuple(_) => "a tuple".into(),
+            Symbol::Array(_) => "an array".into(),
             Symbol::Known(_) => "bool".into(),
             Symbol::Type(_) => "a type".into(),
         };
@@ -195,7 +204,8 @@ impl<'n> Flatten<'n> {
         if let Some(e) = last
             && let ExprKind::Tuple(args) = &tree.exprs[e].kind
         {
-            if self.statements(before, None)?.is_some() {
+            self.statements(before, None, false)?;
+            if self.has_left() || !self.guards.is_empty() {
                 return refuse(body.span, "a `return` before the last statement of a rule");
             }
             let mut members = vec![];
@@ -207,7 +217,8 @@ impl<'n> Flatten<'n> {
             }
             return Ok(Symbol::Tuple(members));
         }
-        match self.body(body)? {
+        let value = self.body(body, true)?;
+        match self.finish(0, value, body.span)? {
             Some(value) => Ok(value),
             None => refuse(body.span, "a rule that returns nothing"),
         }
@@ -222,11 +233,11 @@ impl<'n> Flatten<'n> {
     }
 
     /// Returns the frame of a call: its parameters and generics.
-    fn frame(&mut self, module: ModuleRef, f: &'n ast::Fn, args: &[Symbol], span: Span) -> Found<Frame> {
+    fn frame(&mut self, module: ModuleRef, f: &'n ast::Fn, args: &[Symbol], span: Span) -> Found<Frame<'n>> {
         let mut names: Vec<(SmolStr, Symbol)> = vec![];
         let is_generic = |name: &str| f.generics.iter().any(|g| g.name.name == name);
-        let mut values = args.to_vec();
-        for (p, value) in f.params.iter().zip(&values) {
+        let mut values = vec![];
+        for (p, value) in f.params.iter().zip(args) {
             if let (Some(name), Symbol::Value(id)) = (stated(&p.ty), value)
                 && is_generic(&name)
                 && let Some(ty) = self.f.code[*id].ty
@@ -235,22 +246,29 @@ impl<'n> Flatten<'n> {
                 names.push((name, Symbol::Type(ty)));
             }
         }
-        for (p, value) in f.params.iter().zip(&mut values) {
-            if matches!(&p.ty, Some(ast::Type { kind: TypeKind::Name { dims: Some(_), .. }, .. })) {
-                return refuse(span, "an array");
-            }
-            let ty = stated(&p.ty).and_then(|n| match names.iter().find(|(m, _)| *m == n) {
-                Some((_, Symbol::Type(t))) => Some(*t),
-                _ => ElemType::from_name(&n),
-            });
-            if let (Some(ty), Symbol::Value(id)) = (ty, &mut *value)
-                && self.f.code[*id].ty.is_none()
-            {
-                *id = self.f.add(OpKind::Convert(ty), &[*id], Some(ty), 0);
+        // Literals alone have the default type.
+        for g in &f.generics {
+            let name = &g.name.name;
+            let of = f.params.iter().zip(args).filter(|(p, _)| stated(&p.ty).as_ref() == Some(name));
+            let mut literals =
+                of.filter_map(|(_, v)| if let Symbol::Value(id) = v { Some(*id) } else { None }).peekable();
+            if literals.peek().is_some() && !names.iter().any(|(n, _)| n == name) {
+                let float = stated(&g.bound).as_deref() == Some("float") || literals.any(|id| self.is_float(id));
+                names.push((name.clone(), Symbol::Type(if float { ElemType::F32 } else { ElemType::I64 })));
             }
         }
-        names.extend(f.params.iter().map(|p| p.name.name.clone()).zip(values));
-        Ok(Frame { module, names })
+        self.frames.push(Frame { module, names, result: None });
+        for (p, value) in f.params.iter().zip(args) {
+            let value = match &p.ty {
+                Some(ast::Type { kind: TypeKind::Name { dims: Some(_), .. }, .. }) => return refuse(span, "an array"),
+                Some(ty) => self.as_type(value.clone(), ty),
+                None => value.clone(),
+            };
+            values.push((p.name.name.clone(), value));
+        }
+        let mut names = self.frames.pop().map(|f| f.names).unwrap_or_default();
+        names.extend(values);
+        Ok(Frame { module, names, result: None })
     }
 
     /// Evaluates a call of a codelet function.
@@ -295,10 +313,12 @@ impl<'n> Flatten<'n> {
             };
             return Ok(Symbol::Value(self.f.add(OpKind::Call(module, item, name), &ids, result, arm)));
         }
-        self.frames.push(frame);
-        let value = self.body(&f.body);
+        let mark = self.guards.len();
+        self.frames.push(Frame { result: f.result.as_ref(), ..frame });
+        let value = self.body(&f.body, true)?;
+        let result = self.finish(mark, value, f.body.span)?;
         self.frames.pop();
-        match value? {
+        match result {
             Some(value) => Ok(value),
             None => refuse(f.body.span, "a function without a result"),
         }

@@ -96,7 +96,7 @@ struct Reverse<'r, 'n> {
     flatten: &'r mut Flatten<'n>,
     f: Formula,
     adjoints: FxHashMap<Id, Id>,
-    /// Adjoints of operations around an arm, from inside the arm.
+    /// Adjoints of operations outside of an arm, from inside the arm.
     leaving: FxHashMap<(usize, Id), Id>,
     /// Results, and the operands that hold them.
     known: Vec<(Id, Id)>,
@@ -105,9 +105,10 @@ struct Reverse<'r, 'n> {
 }
 
 impl Reverse<'_, '_> {
-    /// Adds to the adjoint of an operation, from an arm.
+    /// Adds to the adjoint of an operation, from an arm. From an arm that is not around the operation, the adjoint
+    /// first leaves the arms up to one that is.
     fn to(&mut self, arm: usize, id: Id, d: Id) {
-        let inside = self.f.code[id].arm == arm || !self.f.is_around(self.f.code[id].arm, arm);
+        let inside = self.f.is_around(arm, self.f.code[id].arm);
         let old = if inside { self.adjoints.get(&id) } else { self.leaving.get(&(arm, id)) }.copied();
         let new = match old {
             Some(old) => {

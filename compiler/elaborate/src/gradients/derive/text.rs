@@ -3,7 +3,7 @@
 //! Invariant: a statement for each operation that some result needs, in their order; literals stand where they are
 //! used, so that they take the type of their context.
 
-use super::{Formula, Id, OpKind};
+use super::{Formula, Id, Op, OpKind};
 use girder_source::Span;
 use girder_syntax::ast::{self, ExprId, Pattern, StmtId, StmtKind};
 use girder_syntax::make::{Make, arg, ident};
@@ -24,7 +24,7 @@ pub fn statements(
         if known[id] {
             continue;
         }
-        if op.ty.is_none() || matches!(op.kind, OpKind::Bool(_) | OpKind::Member(..)) {
+        if !has_name(op) {
             continue;
         }
         if let OpKind::Part(_, _, name, ..) = &op.kind {
@@ -48,20 +48,23 @@ pub fn statements(
             _ => written(formula, make, id),
         };
         let pattern = Pattern::Name(ident(&format_smolstr!("t{id}")));
-        let of = ast::Let { mutable: false, pattern, ty: None, value, span: Span::NONE };
+        // Without `mut`, an integer would be static, and have no type.
+        let mutable = matches!(op.kind, OpKind::Open(_));
+        let of = ast::Let { mutable, pattern, ty: None, value, span: Span::NONE };
         list.push(make.stmt(StmtKind::Decl(ast::Decl::Let(of))));
     }
     let results = formula.outputs.iter().map(|&o| used(formula, make, o)).collect();
     (list, results)
 }
 
+/// Returns whether the value of an operation has a name; others are written where they are used.
+fn has_name(op: &Op) -> bool {
+    !matches!(op.kind, OpKind::Int(_) | OpKind::Float(_) | OpKind::Bool(_) | OpKind::Member(..))
+}
+
 /// Builds the use of an operation's value.
 fn used(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
-    let op = &formula.code[id];
-    match op.ty {
-        Some(_) if !matches!(op.kind, OpKind::Bool(_) | OpKind::Member(..)) => make.name(&format_smolstr!("t{id}")),
-        _ => written(formula, make, id),
-    }
+    if has_name(&formula.code[id]) { make.name(&format_smolstr!("t{id}")) } else { written(formula, make, id) }
 }
 
 /// Builds the text of an operation.
@@ -70,6 +73,7 @@ fn written(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
     let args: Vec<ExprId> = op.args.iter().map(|&a| used(formula, make, a)).collect();
     match &op.kind {
         OpKind::Input(_) => make.uint(0),
+        OpKind::Open(_) => args[0],
         OpKind::Int(i) => make.int(*i),
         OpKind::Float(bits) => make.float(f64::from_bits(*bits)),
         OpKind::Bool(b) => make.bool(*b),

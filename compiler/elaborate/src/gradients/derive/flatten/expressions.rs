@@ -2,7 +2,8 @@
 //!
 //! Invariant: the operands of an operation precede it.
 
-use super::{Flatten, Found, LENGTH, Symbol, function, refuse, stated, wrong};
+use super::flow::Test;
+use super::{Flatten, Found, LENGTH, Symbol, function, refuse, wrong};
 use crate::gradients::derive::{Arm, Formula, Id, OpKind};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Span};
@@ -72,27 +73,39 @@ impl<'n> Flatten<'n> {
                     (BinaryOp::And | BinaryOp::Or, Symbol::Known(_)) => return self.expr(*right),
                     (BinaryOp::And | BinaryOp::Or, Symbol::Value(cond)) => {
                         // The right operand counts only if the left one does not decide.
-                        let (cond, outer) = (*cond, self.arm);
-                        self.enter(cond, *op == BinaryOp::Or, outer);
-                        let right = self.expr(*right);
-                        self.arm = outer;
-                        return self.binary(*op, left, right?, e.span);
+                        let test = Test { cond: *cond, negated: *op == BinaryOp::Or };
+                        let mut value = None;
+                        let right = self.in_arm(test, e.span, |this| {
+                            value = Some(this.expr(*right)?);
+                            Ok(None)
+                        })?;
+                        let without = self.ending(e.span, |_| Ok(None))?;
+                        let end = self.join(test, right, without, e.span)?;
+                        self.go_on(end);
+                        let Some(value) = value else { return refuse(e.span, "an operand of this kind") };
+                        return self.binary(*op, left, value, e.span);
                     }
                     _ => {}
                 }
                 let right = self.expr(*right)?;
                 self.binary(*op, left, right, e.span)
             }
-            ExprKind::Block(body) => match self.body(body)? {
+            ExprKind::Block(body) => match self.body(body, true)? {
                 Some(value) => Ok(value),
                 None => refuse(e.span, "a block without a value"),
             },
-            ExprKind::If { cond, then, els } => match self.branch(*cond, then, *els, None, e.span)? {
+            ExprKind::If { cond, then, els } => match self.branch(*cond, then, *els, true, e.span)? {
                 Some(value) => Ok(value),
                 None => refuse(e.span, "an `if` without a value"),
             },
+            ExprKind::Switch { on, arms } => match self.switch(*on, arms, true, e.span)? {
+                Some(value) => Ok(value),
+                None => refuse(e.span, "a `switch` without a value"),
+            },
             ExprKind::Call { callee, args } => self.call_expr(*callee, args, e.span),
-            ExprKind::Index { .. } => refuse(e.span, "an element of an array"),
+            ExprKind::List(items) => self.array(items),
+            ExprKind::Fill { value, count } => self.filled(*value, *count, e.span),
+            ExprKind::Index { base, index } => self.indexed(*base, index, e.span),
             ExprKind::Reduce(_) => refuse(e.span, "a loop"),
             _ => refuse(e.span, "an expression of this kind"),
         }
@@ -141,8 +154,11 @@ impl<'n> Flatten<'n> {
             })),
             _ => {
                 let (a, mut b) = (self.number(left, span)?, self.number(right, span)?);
-                let divides = matches!(op, BinaryOp::Div | BinaryOp::Rem);
-                if divides && self.f.code[a].ty.or(self.f.code[b].ty).is_some_and(|t| !t.is_float()) {
+                if let Some(value) = self.folded(op, a, b) {
+                    return Ok(value);
+                }
+                let may_fail = matches!(op, BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr);
+                if may_fail && self.f.code[a].ty.or(self.f.code[b].ty).is_some_and(|t| !t.is_float()) {
                     b = self.one_where_idle(b);
                 }
                 let ty = match op {
@@ -156,8 +172,8 @@ impl<'n> Flatten<'n> {
         }
     }
 
-    /// Returns an integer divisor that is 1 where its arm does not run: both arms of an `if` are evaluated, and a
-    /// division by zero ends the program.
+    /// Returns an integer divisor, or the width of a shift, that is 1 where its arm does not run: both arms of an `if`
+    /// are evaluated, and a division by zero or a shift out of range ends the program.
     pub(super) fn one_where_idle(&mut self, divisor: Id) -> Id {
         let ty = self.f.code[divisor].ty;
         let is_literal = self.f.literal(divisor).is_some_and(|x| x != 0.0);
@@ -177,21 +193,6 @@ impl<'n> Flatten<'n> {
             Symbol::Value(id) => Ok(id),
             Symbol::Known(b) => Ok(self.f.add(OpKind::Bool(b), &[], Some(ElemType::Bool), 0)),
             _ => refuse(span, "a value that is no number"),
-        }
-    }
-
-    pub(super) fn as_type(&mut self, value: Symbol, ty: &ast::Type, span: Span) -> Found<Symbol> {
-        let name = stated(&Some(ty.clone()));
-        let wanted = match name.as_deref().and_then(|n| self.local(n)) {
-            Some(Symbol::Type(t)) => Some(t),
-            _ => name.as_deref().and_then(ElemType::from_name),
-        };
-        match (wanted, value) {
-            (Some(ty), Symbol::Value(id)) if self.f.code[id].ty.is_none() => {
-                Ok(Symbol::Value(self.f.add(OpKind::Convert(ty), &[id], Some(ty), 0)))
-            }
-            (Some(_), value) => Ok(value),
-            (None, _) => refuse(span, "an array"),
         }
     }
 
