@@ -6,6 +6,8 @@
 
 #[path = "gradients/corners.rs"]
 mod corners;
+#[path = "gradients/functions.rs"]
+mod functions;
 #[path = "gradients/hand_written.rs"]
 mod hand_written;
 #[path = "gradients/library.rs"]
@@ -226,6 +228,28 @@ fn corners_have_the_derivative_of_differences() {
     let _: Vec<()> = par_map_slice(corners::CORNERS, |(name, head, body)| {
         girder_tests::with_context(name, || checked(head, body, &x, 7));
     });
+}
+
+/// A step of the differences may cross a jump of a function: the error is then as large as the jump, for one seed. A
+/// function may be wrong because no arm of a branch gives its value.
+#[test]
+fn random_codelet_functions_have_the_derivative_of_differences() {
+    let seeds: Vec<u64> = (1..401).collect();
+    let outcomes = par_map_slice(&seeds, |&seed| {
+        let text = program(&functions::model(seed), seed);
+        let compare = || compared(&text, BOUND);
+        match girder_tests::with_context(&format!("random codelet function {seed}"), compare) {
+            Ok(Ok(())) => Ok(true),
+            Err(failure) if failure.diagnostics.iter().all(|d| d.code == "codelet::missing_value") => Ok(false),
+            Ok(Err(message)) => Err(format!("function {seed}: {message}")),
+            Err(failure) => Err(format!("function {seed}: {failure}\n{text}")),
+        }
+    });
+    let mut wrong: Vec<&String> = outcomes.iter().filter_map(|o| o.as_ref().err()).collect();
+    wrong.sort_by_key(|w| w.len());
+    assert!(wrong.is_empty(), "{} functions are wrong, for example {}", wrong.len(), wrong[0]);
+    let right = outcomes.iter().filter(|o| **o == Ok(true)).count();
+    assert!(right > 380, "only {right} of {} functions have a derivative", seeds.len());
 }
 
 /// The codes with which a random program may be refused. It may also write a concatenation of a variable with itself.
