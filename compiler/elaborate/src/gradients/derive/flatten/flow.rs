@@ -206,9 +206,15 @@ impl<'n> Flatten<'n> {
     pub(super) fn choose(&mut self, test: Test, a: Symbol, b: Symbol, span: Span) -> Found<Symbol> {
         match (a, b) {
             (a, b) if a == b => Ok(a),
-            (Symbol::Tuple(a), Symbol::Tuple(b)) if a.len() == b.len() => {
+            (Symbol::Tuple(a), Symbol::Tuple(mut b)) if a.len() == b.len() => {
                 let mut all = vec![];
-                for ((name, a), (_, b)) in a.into_iter().zip(b) {
+                for (name, a) in a {
+                    // The arms of a rule may name the members in another order.
+                    let named = b.iter().position(|(other, _)| *other == name);
+                    let Some(k) = named.or((name.is_empty() || b[0].0.is_empty()).then_some(0)) else {
+                        return refuse(span, "arms whose tuples have other members");
+                    };
+                    let (_, b) = b.remove(k);
                     all.push((name, self.choose(test, a, b, span)?));
                 }
                 Ok(Symbol::Tuple(all))

@@ -79,7 +79,8 @@ impl<'n> Flatten<'n> {
     }
 
     fn is_assert(&self, callee: ExprId) -> bool {
-        matches!(&self.tree().exprs[callee].kind, ExprKind::Name(name) if name == "assert" && self.local(name).is_none())
+        let callee = &self.tree().exprs[callee].kind;
+        matches!(callee, ExprKind::Name(name) if name == "assert" && self.local(name).is_none())
     }
 
     /// Binds the names of a pattern to the members of a value.
