@@ -248,6 +248,52 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
         "codelet fn f<T: float>(x: T, i: i32) -> T { if i != 0 && 10 / i > 2 { return x * x; } return sin(x); }",
         "let i = i32(x * 9.0); return sum(f(x, i) * x);",
     ),
+    // A `return` inside a value leaves the function; the root of the other arm has no derivative where it does not run.
+    (
+        "return_inside_a_value",
+        "codelet fn f(x: f64) -> f64 { let y = if x < 0.2 { return x * x; } else { sqrt(x) }; let z = { if y > 0.8 { \
+         return y; } y * 3.0 }; return z * y + sqrt(if x < 0.5 { return z; } else { x - 0.4 }); }",
+        "let g = grad(sum(f(x)), wrt: x); return sum(f(x) * x) + sum(g * g);",
+    ),
+    (
+        "branches_that_change_flags_and_tuples",
+        "codelet fn f(x: f64) -> f64 { let mut c = false; let mut t = (a: x, b: x * x); let y = if x > 0.1 { c = true; \
+         t = (t.b, sin(x)); 2.0 * x } else { x }; if c { return t.a * y; } return t.a * t.a * y; }",
+        "return sum(f(x) * x);",
+    ),
+    (
+        "one_rule_in_both_arms",
+        "codelet fn p(x: f64) -> (f64, f64) { return (x * x, sin(x)); }\ngrad p(x; a, b; da, db) { return (x: 2.0 * x \
+         * da + cos(x) * db); }\ncodelet fn f(x: f64) -> f64 { if x > 0.0 { let (a, b) = p(x); return a * b; } let \
+         (a, b) = p(x); return a + b; }",
+        "return sum(f(x) * x);",
+    ),
+    // A literal has the type that a variable, a result or a parameter has.
+    (
+        "literals_of_a_type",
+        "codelet fn one(x: f64) -> f64 { return 1; }\ncodelet fn third<T: float>(x: T) -> T { return x / 3; }\ncodelet \
+         fn f(x: f64) -> f64 { let mut s = 1; s = s / 2; if x > 0.0 { s = 3; } return x * (one(x) / 2) * s + \
+         f64(third(1)) * x * (s / 2); }",
+        "return sum(f(x) * x);",
+    ),
+    (
+        "rule_whose_arms_name_members_in_another_order",
+        "codelet fn f(x: f64, y: f64) -> f64 { let mut s = 0.0; for i in 0..1 { s += x * y; } return s; }\ngrad f(x, \
+         y; z; dz) { if x > 0.0 { return (x: y * dz, y: x * dz); } else { return (y: x * dz, x: y * dz); } }",
+        "return sum(f(x, sin(x)) * x);",
+    ),
+    (
+        "idle_shift",
+        "codelet fn f(x: f64, i: i32) -> f64 { if i >= 0 && i < 8 { return x * f64(1 << i); } return x * x; }",
+        "let i = i32(x * 99.0); return sum(f(x, i) * x);",
+    ),
+    (
+        "switch_of_a_function",
+        "let first = -1;\ncodelet fn f(x: f64, i: i32) -> f64 { let y = switch i { first => { return x * x; } 0, 3..=8 \
+         => { let mut a = x; let mut b = sin(x); (a, b) = (b, a * b); a * b } 1..3 => { [x, x * x, cos(x)][i] } _ => \
+         { x } }; return y * x; }",
+        "let i = i32(x * 9.0); let g = grad(sum(f(x, i)), wrt: x); return sum(f(x, i) * x) + sum(g * g);",
+    ),
     (
         "other_arm_writes",
         "",
