@@ -5,7 +5,7 @@
 //!
 //! Invariant: the elements of such an `undef` are written before anything reads them.
 
-use crate::elaborator::{Body, Elaborator, Node, NodeKind};
+use crate::elaborator::{Body, Elaborator, Node, NodeKind, RowWrite};
 use crate::gradients::order::Moment;
 use crate::pipelines::accesses::{Touch, each_touch};
 use crate::rows::RunTimeIndex;
@@ -13,24 +13,8 @@ use crate::value::{Range, Tensor};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::program::Effect;
-use girder_ir::view::View;
 use girder_source::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// A write of the row of a temporary whose number is the value of a variable.
-#[derive(Clone, Debug)]
-pub struct RowWrite {
-    /// The variable with the number.
-    index: VarId,
-    /// The temporary.
-    var: VarId,
-    /// All rows.
-    of: View,
-    /// The axis of the rows.
-    axis: usize,
-    /// The compute set that writes the row.
-    set: ComputeSetId,
-}
 
 impl Elaborator<'_> {
     /// Notes that the last step of the innermost body writes a row of `x`.

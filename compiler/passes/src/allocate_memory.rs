@@ -52,8 +52,8 @@ use tile::ClassShape;
 const FEW: u64 = 4;
 /// It is also tried if all tiles together need less than this share of their memory, in percent.
 const FILLED: u64 = 90;
-/// A plan is likely to lack memory if exchange code takes one part in this many of the memory that can run code.
-const MUCH: u64 = 2;
+/// A plan is likely to lack memory if exchange code takes this share of the memory that can run code, in percent.
+const MUCH: u64 = 75;
 
 /// The pass `allocate-memory`.
 pub struct AllocateMemory;
@@ -118,7 +118,7 @@ pub(crate) fn refuse_plan(input: &Planned, cx: &mut PassContext) -> Result<()> {
     for &(tile, bytes) in exchange.sets.values().chain(exchange.copies.values()).flatten() {
         sums[tile as usize] += u64::from(bytes);
     }
-    if sums.iter().max().is_none_or(|&most| most * MUCH < code_room(cx.machine)) {
+    if sums.iter().max().is_none_or(|&most| most * 100 < code_room(cx.machine) * MUCH) {
         return Ok(());
     }
     cx.time(AllocateMemory::NAME, |cx| {

@@ -2,8 +2,7 @@
 //!
 //! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
-use super::rows_set::RowsSet;
-use crate::filled_rows::RowWrite;
+use super::rows_set::{RowWrite, RowsSet};
 use crate::gradients::order::Moment;
 use crate::gradients::tape::Tape;
 use crate::pipelines::stages::StageNumber;

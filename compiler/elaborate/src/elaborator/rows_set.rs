@@ -1,8 +1,8 @@
-//! Compute sets of an open body that read rows at an index known only at run time.
+//! Compute sets of an open body that read or write rows at an index known only at run time.
 //!
 //! Invariant: the position of a set is that of its step, also after steps were inserted.
 
-use girder_ir::ids::ComputeSetId;
+use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::view::View;
 
 /// A compute set that reads rows, which later reads may join.
@@ -27,4 +27,19 @@ impl RowsSet {
             self.position += count;
         }
     }
+}
+
+/// A write of the row of a temporary whose number is the value of a variable.
+#[derive(Clone, Debug)]
+pub struct RowWrite {
+    /// The variable with the number.
+    pub index: VarId,
+    /// The temporary.
+    pub var: VarId,
+    /// All rows.
+    pub of: View,
+    /// The axis of the rows.
+    pub axis: usize,
+    /// The compute set that writes the row.
+    pub set: ComputeSetId,
 }
