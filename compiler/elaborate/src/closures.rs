@@ -31,16 +31,22 @@ impl<'a> Elaborator<'a> {
         Ok(Value::Closure(Arc::new(Closure { module, expr, captured })))
     }
 
-    /// Returns the words of a closure's text that may be names, each once.
+    /// Returns the words of a closure's text that may be names, each once. Words before `:` and after `.` are names of
+    /// arguments and members.
     fn names_in(&mut self, closure: (ModuleRef, ExprId), span: Span) -> Arc<[SmolStr]> {
         if let Some(names) = self.closures.names.get(&closure) {
             return names.clone();
         }
         let text = self.reporter.text(span);
         let mut names: Vec<SmolStr> = vec![];
-        for l in lex(text, 0).lexemes {
+        let lexemes = lex(text, 0).lexemes;
+        for (k, l) in lexemes.iter().enumerate() {
             let word = &text[l.span.lo as usize..l.span.hi as usize];
-            if (l.token == Token::Ident || l.token.is_contextual()) && !names.iter().any(|n| n == word) {
+            let is_of =
+                |at: Option<usize>, token: Token| at.and_then(|k| lexemes.get(k)).is_some_and(|l| l.token == token);
+            let is_label = is_of(Some(k + 1), Token::Colon) || is_of(k.checked_sub(1), Token::Dot);
+            let is_word = l.token == Token::Ident || l.token.is_contextual();
+            if is_word && !is_label && !names.iter().any(|n| n == word) {
                 names.push(word.into());
             }
         }

@@ -174,7 +174,7 @@ fn inner(a: &Value, b: &Value) -> String {
 }
 
 /// Returns the values in a value, with the step to each.
-fn parts(value: &Value) -> Vec<(String, &Value)> {
+pub(super) fn parts(value: &Value) -> Vec<(String, &Value)> {
     match value {
         Value::List(list) => list.iter().enumerate().map(|(k, v)| (format!("[{k}]"), v)).collect(),
         Value::Tuple(tuple) => {

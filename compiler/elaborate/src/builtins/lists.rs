@@ -2,11 +2,12 @@
 //!
 //! Invariant: the values of a list are charged before they are made.
 
+use super::difference::parts;
 use crate::elaborator::Elaborator;
 use crate::value::Given;
 use crate::value::{Tuple, Value};
 use girder_ir::graph::VarClass;
-use girder_ir::view::View;
+use girder_ir::view::{View, overlap};
 use girder_source::{Failed, Result, Span};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -34,14 +35,18 @@ impl Elaborator<'_> {
                 items((0..len).map(|k| Value::Tuple(Arc::new(Tuple::plain(row(k))))).collect())
             }
             "leaves" => {
-                let [x, captured] = self.arguments(name, ["x", "captured?"], given, span)?;
+                let [x, captured, paths] = self.arguments(name, ["x", "captured?", "paths?"], given, span)?;
                 let Some(x) = x else { return Err(Failed) };
-                let captured = match captured.map(|c| (c.value, c.span)) {
-                    None => false,
-                    Some((Value::Bool(captured), _)) => captured,
-                    Some((other, at)) => return Err(self.expected("a static bool", &other, at)),
-                };
+                let [captured, paths] = [self.flag(captured)?, self.flag(paths)?];
                 let mut out = Vec::new();
+                if paths && captured {
+                    let message = "a tensor that a function has captured has no path";
+                    return Err(self.error("elaborate::arguments", span, message));
+                }
+                if paths {
+                    self.leaf_paths(&x.value, String::new(), x.span, &mut out)?;
+                    return items(out);
+                }
                 self.leaves(&x.value, x.span, &mut out)?;
                 if captured {
                     self.captured_beside(&x.value, x.span, &mut out)?;
@@ -50,6 +55,20 @@ impl Elaborator<'_> {
             }
             "rebuilt" => self.rebuilt(given, span),
             "difference" => self.difference(given, span),
+            "overlap" => {
+                let [a, b] = self.required(name, ["a", "b"], given, span)?;
+                let (x, y) = match (&a.value, &b.value) {
+                    (Value::Tensor(x), Value::Tensor(y)) => (&x.view, &y.view),
+                    (Value::Tensor(_), other) => return Err(self.expected("a tensor", other, b.span)),
+                    (other, _) => return Err(self.expected("a tensor", other, a.span)),
+                };
+                let found = match overlap(x, y) {
+                    _ if x.clone().canonical() == y.clone().canonical() => "same",
+                    Some(_) => "some",
+                    None => "none",
+                };
+                Ok(Value::Str(found.into()))
+            }
             "has" => {
                 let [x, member] = self.required(name, ["x", "member"], given, span)?;
                 let Value::Str(member_name) = &member.value else {
@@ -113,6 +132,30 @@ impl Elaborator<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns an optional static bool, `false` by default.
+    fn flag(&mut self, given: Option<Given>) -> Result<bool> {
+        match given.map(|g| (g.value, g.span)) {
+            None => Ok(false),
+            Some((Value::Bool(value), _)) => Ok(value),
+            Some((other, at)) => Err(self.expected("a static bool", &other, at)),
+        }
+    }
+
+    /// Returns the paths of the tensors in a nested value, which is at a path itself, in order.
+    fn leaf_paths(&mut self, value: &Value, path: String, span: Span, out: &mut Vec<Value>) -> Result<()> {
+        self.charge(span)?;
+        if let Value::Tensor(_) = value {
+            self.charge_values(1 + path.len() as u64 / 16, span)?;
+            out.push(Value::Str(path.trim_start_matches('.').into()));
+            return Ok(());
+        }
+        if let Value::List(_) | Value::Tuple(_) = value {
+            let each = |(step, v): (String, &Value)| self.leaf_paths(v, format!("{path}{step}"), span, out);
+            return parts(value).into_iter().try_for_each(each);
+        }
+        Ok(())
     }
 
     /// Adds the params and states that functions of a nested value have captured, each once, beside those in `out`.

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 51] = [
+pub const NAMES: [&str; 52] = [
     "tile",
     "ipu",
     "linear",
@@ -24,6 +24,7 @@ pub const NAMES: [&str; 51] = [
     "leaves",
     "rebuilt",
     "difference",
+    "overlap",
     "has",
     "kind_of",
     "int",
