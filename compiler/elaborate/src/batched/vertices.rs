@@ -9,6 +9,7 @@ use super::{Batch, Found, Ints, Stop};
 use crate::binding::bind;
 use crate::value::Value;
 use girder_ir::codelet::Dir;
+use girder_ir::view::View;
 use girder_source::Span;
 use girder_syntax::ast::{self, VertexItem};
 
@@ -95,9 +96,12 @@ impl<'a> Evaluator<'_, 'a> {
             fields.push((self.expr(value)?, self.base.tree().exprs[value].span));
         }
         for (field, (batch, _)) in header.fields.iter().zip(&fields) {
+            let is_view = |view: &View| {
+                field.dir != Dir::Const && view.rank() == field.rank && !self.base.writes_copy_of_rows(field.dir, view)
+            };
             let fits = match batch {
-                Batch::View { like, .. } => field.dir != Dir::Const && like.view.rank() == field.rank,
-                Batch::Uniform(Value::Tensor(like)) => field.dir != Dir::Const && like.view.rank() == field.rank,
+                Batch::View { like, .. } => is_view(&like.view),
+                Batch::Uniform(Value::Tensor(like)) => is_view(&like.view),
                 Batch::Uniform(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
                     field.dir == Dir::Const || field.dir == Dir::In && field.rank == 0
                 }

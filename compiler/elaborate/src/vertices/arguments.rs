@@ -7,6 +7,7 @@ use crate::elaborator::Elaborator;
 use crate::value::Value;
 use girder_ir::codelet::{Dir, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::View;
 use girder_source::{Diagnostic, Result, Span, closest};
 use girder_syntax::ast;
 use girder_typing::{Header, HeaderType};
@@ -105,8 +106,7 @@ impl Elaborator<'_> {
             }
             other => return Err(self.expected("a tensor", &other, span)),
         };
-        let written = matches!(field.dir, Dir::Out | Dir::InOut);
-        if written && t.view.parts.iter().any(|p| self.entities.copies_of_rows.contains(&p.var)) {
+        if self.writes_copy_of_rows(field.dir, &t.view) {
             return Err(self.copy_of_rows(span));
         }
         let rank = t.view.rank();
@@ -122,6 +122,11 @@ impl Elaborator<'_> {
             return Err(self.report(d));
         }
         Ok(t)
+    }
+
+    /// Returns whether a field would write a copy of rows that an index selected at run time.
+    pub fn writes_copy_of_rows(&self, dir: Dir, view: &View) -> bool {
+        matches!(dir, Dir::Out | Dir::InOut) && view.parts.iter().any(|p| self.entities.copies_of_rows.contains(&p.var))
     }
 
     /// Returns the value of a `const` field.
