@@ -128,13 +128,14 @@ pub fn remotes(graph: &Graph) -> impl Iterator<Item = Kept> {
 }
 
 /// Returns what a checkpoint holds, in the order of the graph: params, states, remote buffers but those of
-/// `#[offload]`, and every other variable through which one run depends on the run before it.
+/// `#[offload]`, and every other variable through which one run depends on the run before it. Such a temporary becomes
+/// persistent, under its name, in the first passes.
 pub fn kept(graph: &Graph) -> Vec<Kept> {
     let carried = carried(graph);
     let is_kept = |&(id, v): &(VarId, &Var)| match v.class {
         VarClass::Param | VarClass::State => true,
-        VarClass::Var => carried.binary_search(&id).is_ok(),
-        VarClass::Const | VarClass::Temp => false,
+        VarClass::Var | VarClass::Temp => carried.binary_search(&id).is_ok(),
+        VarClass::Const => false,
     };
     let remotes = remotes(graph).filter(|kept| !matches!(kept, Kept::Remote(r) if graph.streams[*r].offloaded));
     graph.vars.iter().filter(is_kept).map(|(id, _)| Kept::Var(id)).chain(remotes).collect()
@@ -209,12 +210,18 @@ impl Checkpoint {
     /// Returns the variables whose values the file holds, and in what the two differ otherwise, one line each. A
     /// variable that is neither a param nor a state may be missing.
     pub fn compare(&self, graph: &Graph) -> (Vec<Kept>, Vec<String>) {
-        let settable = |v: &&Var| v.is_persistent() && v.class != VarClass::Const;
+        let carried = carried(graph);
+        let settable = |&(id, v): &(VarId, &Var)| match v.class {
+            VarClass::Param | VarClass::State | VarClass::Var => true,
+            VarClass::Temp => carried.binary_search(&id).is_ok(),
+            VarClass::Const => false,
+        };
         let held: FxHashMap<&str, &Entry> = self.entries.iter().map(|e| (e.name.as_str(), e)).collect();
         let (mut fitting, mut wrong) = (vec![], vec![]);
-        let vars = graph.vars.iter().filter(|(_, v)| settable(v)).map(|(id, _)| Kept::Var(id));
+        let vars = graph.vars.iter().filter(settable).map(|(id, _)| Kept::Var(id));
         for kept in vars.chain(remotes(graph)) {
-            let needed = matches!(kept, Kept::Var(v) if graph.vars[v].class != VarClass::Var);
+            let needed =
+                matches!(kept, Kept::Var(v) if matches!(graph.vars[v].class, VarClass::Param | VarClass::State));
             let (name, ty, shape) = (kept.name(graph), kept.ty(graph), kept.shape(graph));
             match held.get(name.as_str()) {
                 None if needed => wrong.push(format!("it has no `{name}`, which is {}", shaped(ty, &shape))),
@@ -229,7 +236,7 @@ impl Checkpoint {
             }
         }
         let names = || {
-            let vars = graph.vars.values().filter(settable).map(|v| v.name.as_str());
+            let vars = graph.vars.iter().filter(settable).map(|(_, v)| v.name.as_str());
             vars.chain(remotes(graph).map(|kept| kept.name(graph).as_str()))
         };
         let known: FxHashSet<&str> = names().collect();

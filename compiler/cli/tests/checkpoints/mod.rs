@@ -97,6 +97,61 @@ fn remote_buffers_are_kept_like_variables() {
     assert!(wrong.code != 0 && wrong.errors.contains("run::wrong_array"), "{}", wrong.errors);
 }
 
+/// A variable of a body without a first value keeps that of the last run, as one at the top of a module does.
+#[test]
+fn variables_of_bodies_that_keep_their_values_are_kept() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "body.gir",
+        "//! girder: --target small-4
+        fn counted(x: f32[n]) {
+            var calls: i32;
+            calls <- calls + 1 + replica_index;
+            return x + f32(calls);
+        }
+        var at: i32;
+        program main() {
+            var total: f32;
+            repeat 3 { total += 2.0; }
+            print(\"total\", total);
+            var last: f32[2];
+            last[at % 2] <- total;
+            at += 1;
+            let h = counted(last);
+            print(\"h\", h);
+            var once: f32;
+            once <- total;
+            print(\"once\", once + 1.0);
+        }",
+    );
+    let run = |line: &str| {
+        let done = directory.line(&format!("girder run body.gir {line}"));
+        assert_eq!(done.code, 0, "{line}: {}", done.errors);
+        done.output
+    };
+    for mode in ["", "--mode exact", "--replicas 2", "--without fuse-elementwise"] {
+        let whole = run(&format!("main main main {mode}"));
+        for file in ["a.npz", "a.safetensors"] {
+            let first = run(&format!("main {mode} --save {file}"));
+            let second = run(&format!("main {mode} --load {file} --save {file}"));
+            let third = run(&format!("main {mode} --load {file}"));
+            assert_eq!(first + &second + &third, whole, "{mode} {file}");
+        }
+    }
+    let held = arrays::read(&directory.path("a.npz"), Some("x")).expect_err("there is no `x`");
+    let mut held: Vec<&str> = held.rsplit("holds ").next().unwrap_or_default().split(", ").collect();
+    held.sort_unstable();
+    assert_eq!(held, ["at", "main.counted.calls", "main.last", "main.total"]);
+    directory.write("total.gir", "program main() { var total: f32; repeat 3 { total += 2.0; } print(total); }");
+    assert_eq!(directory.line("girder run total.gir --save total.npz").output, "6.0\n");
+    assert_eq!(directory.line("girder run total.gir --load total.npz").output, "12.0\n");
+    let done = directory.line("girder run body.gir --load total.npz");
+    assert_eq!(done.code, 0, "a variable of a body may be missing: {}", done.errors);
+    directory.write("other.gir", "program main() { var totals: f32; totals += 2.0; print(totals); }");
+    let done = directory.line("girder run other.gir --load total.npz");
+    assert!(done.errors.contains("it has `main.total`, f32, which the program does not have"), "{}", done.errors);
+}
+
 /// What `#[offload]` keeps is written before it is read, so the attribute may come and go between runs.
 #[test]
 fn a_checkpoint_leaves_out_what_is_kept_for_the_gradient() {

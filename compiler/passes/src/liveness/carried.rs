@@ -7,8 +7,8 @@ use girder_ir::ids::VarId;
 use girder_ir::program::{Effect, StepKind};
 use rustc_hash::FxHashSet;
 
-/// Returns the persistent variables that some program writes, and that some program may read before it writes them.
-/// Ascending.
+/// Returns the variables that some program writes, and that some program may read before it writes them. The temporaries
+/// among them are those that `promote-temporaries` makes persistent. Ascending.
 pub fn carried(graph: &Graph) -> Vec<VarId> {
     let written = written(graph);
     let mut flow = graph.clone();
@@ -16,8 +16,7 @@ pub fn carried(graph: &Graph) -> Vec<VarId> {
         // Liveness is analysed for temporaries only.
         var.class = if written.contains(&id) { VarClass::Temp } else { VarClass::Const };
     }
-    let exposed = Liveness::of(&flow).exposed.into_iter().map(|e| e.var);
-    exposed.filter(|&var| graph.vars[var].is_persistent()).collect()
+    Liveness::of(&flow).exposed.into_iter().map(|e| e.var).collect()
 }
 
 /// Returns the variables that some step may write.
