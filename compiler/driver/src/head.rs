@@ -4,6 +4,7 @@
 //! Invariant: these options are defaults, which a caller may override.
 
 use girder_source::{Diagnostic, Span};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -44,14 +45,18 @@ impl std::fmt::Display for HeadError {
 const OPTIONS: &str = "a `girder:` line takes `--arg name=value`, `--target name`, `--replicas n`, `--limit name=n`, \
                        `--in stream=file` and `--allow-over-memory`; quotes surround what contains spaces";
 const PLACE: &str = "move the line to the comments at the top of the file";
+const ONCE: &str = "leave one of them out";
+
+/// What the options of a head have set so far: the text of each, by option and name.
+type Set = FxHashMap<(String, String), String>;
 
 impl Head {
     /// Reads the options of a text; `file` is its path, to which file names are relative.
     ///
     /// # Errors
-    /// If a line has something other than options, or stands below the head.
+    /// If a line has something other than options, sets something twice, or stands below the head.
     pub fn read(text: &str, file: &Path) -> Result<Head, HeadError> {
-        let mut head = Head::default();
+        let (mut head, mut set) = (Head::default(), Set::default());
         let (mut at, mut is_in_head) = (0, true);
         for line in text.split_inclusive('\n') {
             let start = at;
@@ -71,10 +76,7 @@ impl Head {
             // Other comments may speak of such lines.
             let is_meant = comment.starts_with('!') || options.trim_start().starts_with("--");
             match is_in_head {
-                true => {
-                    let added = head.add_line(options, file);
-                    added.map_err(|words| fail(format!("`{words}` in the head of the file"), OPTIONS))?;
-                }
+                true => head.add_line(options, file, &mut set).map_err(|(message, help)| fail(message, help))?,
                 false if is_meant => return Err(fail("a `girder:` line below the head of the file".into(), PLACE)),
                 false => {}
             }
@@ -82,9 +84,10 @@ impl Head {
         Ok(head)
     }
 
-    /// Adds the options of a line. The error is the words that are not an option.
-    fn add_line(&mut self, line: &str, file: &Path) -> Result<(), String> {
-        let all = shlex::split(line).ok_or_else(|| line.trim().to_string())?;
+    /// Adds the options of a line. The error is what is wrong, and what to write instead.
+    fn add_line(&mut self, line: &str, file: &Path, set: &mut Set) -> Result<(), (String, &'static str)> {
+        let no_option = |words: &str| (format!("`{words}` in the head of the file"), OPTIONS);
+        let all = shlex::split(line).ok_or_else(|| no_option(line.trim()))?;
         let mut words = all.iter().map(String::as_str);
         while let Some(word) = words.next() {
             if word == "--allow-over-memory" {
@@ -96,7 +99,8 @@ impl Head {
                 Some((name, value)) => (name, Some(value)),
                 None => (word, words.next()),
             };
-            let wrong = || [word].into_iter().chain(value.filter(|_| name == word)).collect::<Vec<_>>().join(" ");
+            let words = [word].into_iter().chain(value.filter(|_| name == word)).collect::<Vec<_>>().join(" ");
+            let wrong = || no_option(&words);
             let value = value.ok_or_else(wrong)?;
             match (name, value.split_once('=')) {
                 ("--replicas", _) => self.replicas = Some(value.parse().map_err(|_| wrong())?),
@@ -105,6 +109,11 @@ impl Head {
                 ("--limit", Some(_)) => self.limits.push(value.to_string()),
                 ("--in", Some((name, path))) => self.streams.push((name.to_string(), beside(file, path))),
                 _ => return Err(wrong()),
+            }
+            let of = if matches!(name, "--replicas" | "--target") { None } else { value.split_once('=').map(|p| p.0) };
+            if let Some(first) = set.insert((name.into(), of.unwrap_or_default().into()), value.into()) {
+                let what = of.map_or("is given".to_string(), |of| format!("sets `{of}`"));
+                return Err((format!("`{name}` {what} twice: `{first}` and `{value}`"), ONCE));
             }
         }
         Ok(())
@@ -189,11 +198,20 @@ mod tests {
             ("//! girder: --replicas=two", "`--replicas=two` in the head of the file"),
             ("//! girder: --in 'x=y", "`--in 'x=y` in the head of the file"),
             ("//! girder: --target", "`--target` in the head of the file"),
+            ("//! girder: --arg k=2 --arg k=3", "`--arg` sets `k` twice: `k=2` and `k=3`"),
+            ("//! girder: --limit=a=1 --limit a=1", "`--limit` sets `a` twice: `a=1` and `a=1`"),
+            ("//! girder: --in x=x.npy --in=x=y.npy", "`--in` sets `x` twice: `x=x.npy` and `x=y.npy`"),
+            ("//! girder: --target a=1 --target a=2", "`--target` is given twice: `a=1` and `a=2`"),
+            ("//! girder: --replicas 2 --replicas 4", "`--replicas` is given twice: `2` and `4`"),
         ] {
             let text = format!("\n// First.\n  {line}  \nvar x: f32;\n");
             let error = head(&text).unwrap_err();
             assert_eq!((error.message.as_str(), &text[error.at]), (message, line));
         }
+        let text = "//! girder: --arg k=2 --arg n=1\n//! girder: --arg k=3\nvar x: f32;\n";
+        let error = head(text).unwrap_err();
+        let expected = ("`--arg` sets `k` twice: `k=2` and `k=3`", "//! girder: --arg k=3");
+        assert_eq!((error.message.as_str(), &text[error.at]), expected);
         for line in ["//! girder: anything", "// girder: --arg n=1"] {
             let text = format!("// girder: --arg n=2\nvar x: f32;\n{line}\n");
             let error = head(&text).unwrap_err();

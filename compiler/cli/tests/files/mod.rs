@@ -195,6 +195,8 @@ fn a_head_names_files_beside_the_program() {
         ("//! girder: --colour red", "sub/x.gir:1"),
         ("//! A program.\n//! girder: --arg 'a=b", "sub/x.gir:2"),
         ("let n = 1;\n//! girder: --arg n=2", "sub/x.gir:2"),
+        ("//! girder: --arg n=2\n//! girder: --arg n=3", "sub/x.gir:2"),
+        ("//! girder: --target small\n//! girder: --target small-2", "sub/x.gir:2"),
     ] {
         let done = run(head);
         assert!(done.code == 1 && done.errors.contains("driver::header"), "{head}: {}", done.errors);
