@@ -8,7 +8,7 @@ mod attributes;
 mod duplicates;
 mod library;
 
-pub use attributes::unknown_attribute;
+pub use attributes::{needless_arguments, unknown_attribute};
 pub use library::Library;
 
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};

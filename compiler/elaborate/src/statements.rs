@@ -5,7 +5,7 @@
 
 use crate::elaborator::Elaborator;
 use crate::gradients::tape::LoopAttributes;
-use crate::modules::unknown_attribute;
+use crate::modules::{needless_arguments, unknown_attribute};
 use crate::rows::Selection;
 use crate::value::Value;
 use cranelift_entity::EntityRef;
@@ -130,6 +130,12 @@ impl Elaborator<'_> {
         result
     }
 
+    /// Reports arguments of attributes that take none.
+    fn no_arguments(&mut self, attrs: &[ast::Attr]) -> Result<()> {
+        let wrong: Vec<_> = attrs.iter().filter_map(needless_arguments).collect();
+        wrong.into_iter().fold(Ok(()), |_, d| Err(self.report(d)))
+    }
+
     /// Evaluates a statement of a body; measures its time if it is a program's.
     fn measured_statement(&mut self, stmt: StmtId, last: bool) -> Result<Ended> {
         let of_program = self.functions.is_empty() && !self.programs.is_empty();
@@ -172,6 +178,7 @@ impl Elaborator<'_> {
         let stmt = &self.tree().stmts[id];
         let others = others(stmt, &["reverse"]);
         self.no_attributes(&others, "a block of a reverse program")?;
+        self.no_arguments(&stmt.attrs)?;
         let reverse = self.emission.replace_reverse(true);
         let ended = self.plain_statement(id, last, stmt.span);
         self.emission.replace_reverse(reverse);
@@ -182,6 +189,7 @@ impl Elaborator<'_> {
     fn with_keeping(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
         self.no_attributes(&others(stmt, &KEEPING), "a statement")?;
+        self.no_arguments(&stmt.attrs)?;
         let at = |name: &str| stmt.attrs.iter().find(|a| a.name.name == name).map(|a| a.name.span);
         let (recompute, offload) = (at("recompute"), at("offload"));
         match &stmt.kind {

@@ -11,6 +11,9 @@ const CODELET: [&str; 3] = ["pipelined", "cycles", "at"];
 const PROGRAM: [&str; 2] = ["called", "at"];
 /// Attributes that printed text puts before remote buffers.
 const REMOTE: [&str; 2] = ["offload", "at"];
+/// Attributes that take no arguments.
+const PLAIN: [&str; 4] = ["recompute", "offload", "reverse", "called"];
+
 /// Reports every attribute that has no meaning on its item.
 pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for item in &tree.items {
@@ -22,12 +25,22 @@ pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
         };
         for a in &item.attrs {
             let name = a.name.name.as_str();
-            if known.contains(&name) {
-                continue;
+            match known.contains(&name) {
+                true => diagnostics.extend(needless_arguments(a)),
+                false => diagnostics.push(unknown_attribute(a, what)),
             }
-            diagnostics.push(unknown_attribute(a, what));
         }
     }
+}
+
+/// Returns the error of arguments of an attribute that takes none.
+pub fn needless_arguments(a: &ast::Attr) -> Option<Diagnostic> {
+    let name = a.name.name.as_str();
+    if a.args.is_none() || !PLAIN.contains(&name) {
+        return None;
+    }
+    let d = Diagnostic::error("elaborate::arguments", a.name.span, format!("`{name}` takes no arguments"));
+    Some(d.help(format!("write `#[{name}]`")))
 }
 
 /// Returns the error of an attribute that has no meaning on something.
