@@ -1,7 +1,9 @@
-//! The keys of a `switch`: reports a key that is never taken, because earlier keys cover all its values.
+//! The keys of a `switch`: reports a key that is never taken, because earlier keys cover all its values or the operand
+//! has none of them.
 //!
 //! Invariant: the first key that matches is taken, so a key whose values are all covered by earlier keys is a mistake.
 
+use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Span};
 use std::collections::BTreeMap;
 
@@ -45,11 +47,28 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
     None
 }
 
-fn never_taken_after(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
+/// Returns the diagnostic for the first key none of whose values an integer type has.
+pub fn beyond(keys: &[Key], ty: ElemType) -> Option<Diagnostic> {
+    // A range with integers on both sides of zero has zero.
+    let is_beyond =
+        |(lo, hi): (i128, i128)| !(lo < 0 && hi >= 0) && Scalar::int(ty, lo).is_none() && Scalar::int(ty, hi).is_none();
+    let key = keys.iter().find(|key| key.range.is_some_and(is_beyond))?;
+    let d = Diagnostic::error("elaborate::never_taken", key.span, message(keys, key));
+    Some(d.help(format!("the operand is {} `{ty}`, which never has such a value; remove this one", article(ty))))
+}
+
+fn article(ty: ElemType) -> &'static str {
+    if ty.is_signed_int() { "an" } else { "a" }
+}
+
+fn message(keys: &[Key], key: &Key) -> &'static str {
     let alone = keys.iter().filter(|k| k.arm == key.arm).count() == 1;
-    let message = if alone { "this arm is never taken" } else { "this key is never taken" };
+    if alone { "this arm is never taken" } else { "this key is never taken" }
+}
+
+fn never_taken_after(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
     let help = "the first arm that fits is taken; remove this one, or move it before the other";
-    Diagnostic::error("elaborate::never_taken", key.span, message).label(earlier.span, role).help(help)
+    Diagnostic::error("elaborate::never_taken", key.span, message(keys, key)).label(earlier.span, role).help(help)
 }
 
 #[cfg(test)]
@@ -66,6 +85,15 @@ mod tests {
 
     fn first(ranges: &[Option<(i128, i128)>]) -> Option<u32> {
         never_taken(&keys(ranges)).map(|d| d.labels[0].span.lo)
+    }
+
+    #[test]
+    fn a_key_is_beyond_a_type_if_no_value_of_it_fits() {
+        let beyond = |ty, lo, hi| beyond(&keys(&[None, Some((lo, hi))]), ty).is_some();
+        assert!(beyond(ElemType::U8, 256, 300) && beyond(ElemType::U8, -2, -1) && beyond(ElemType::U32, -1, -1));
+        assert!(!beyond(ElemType::U8, 255, 300) && !beyond(ElemType::U8, -1, 0) && !beyond(ElemType::U8, -9, 900));
+        assert!(beyond(ElemType::I32, 1 << 31, 1 << 40) && !beyond(ElemType::I32, -1 << 40, -1 << 31));
+        assert!(beyond(ElemType::U64, -1, -1) && !beyond(ElemType::U64, 0, i128::from(u64::MAX)));
     }
 
     #[test]

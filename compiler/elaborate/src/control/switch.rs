@@ -111,7 +111,11 @@ impl Elaborator<'_> {
     fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
         let mut keys = vec![vec![]; arms.len()];
         let mut default = None;
-        for k in self.keys(arms)? {
+        let all = self.keys(arms)?;
+        if let Some(d) = girder_typing::arms::beyond(&all, on.ty) {
+            return Err(self.report(d));
+        }
+        for k in all {
             match k.range {
                 Some((lo, hi)) => keys[k.arm].push((lo as i64, hi as i64)),
                 None => default = Some(k.arm),
