@@ -153,7 +153,9 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Ke
             // Constants of bodies are persistent as well, but have no name that a user wrote.
             let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
             let is_named = |v: &Var| matches!(v.class, VarClass::Param | VarClass::State) || is_on_top(v);
-            let names: Vec<&str> = known.iter().filter(|(_, v)| is_named(v)).map(|(_, v)| v.name.as_str()).collect();
+            let names = known.iter().filter(|(_, v)| is_named(v)).map(|(_, v)| v.name.as_str());
+            let remotes = graph.streams.values().filter(|s| s.rows.is_some() && !s.offloaded);
+            let names: Vec<&str> = names.chain(remotes.map(|s| s.name.as_str())).collect();
             let temporary = graph.vars.values().any(|v| v.name == name);
             let why = if temporary { "is a temporary and keeps no value" } else { "does not exist" };
             let near = girder::source::closest(name, names.iter().copied());

@@ -322,7 +322,7 @@ fn the_command_line_is_checked_first() {
     let directory = TestDirectory::new();
     directory.write(
         "large.gir",
-        "//! girder: --target small\nstream s: in f32;\nvar x: f32[4000000];\nconst c: f32 = 1;\n\
+        "//! girder: --target small\nstream s: in f32;\nvar x: f32[4000000];\nconst c: f32 = 1;\nremote b: f32[2, 2];\n\
          program main(n: int = 1) { x[0] <- read(s); }\n",
     );
     let save = |name: &str, bytes: &[u8]| {
@@ -334,6 +334,7 @@ fn the_command_line_is_checked_first() {
     for (options, expected) in [
         ("--get y", "run::no_variable"),
         ("--set y=one.npy", "run::no_variable"),
+        ("--get y", "variables that keep their values are x, c, b"),
         ("--set x=one.npy", "run::wrong_array"),
         ("--set c=one.npy", "run::constant"),
         ("--in t=one.npy", "run::no_stream"),
