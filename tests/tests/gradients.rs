@@ -18,6 +18,8 @@ mod memory;
 mod models;
 #[path = "gradients/random.rs"]
 mod random;
+#[path = "gradients/recompute.rs"]
+mod recompute;
 
 use girder::Stage;
 use girder_source::par_map_slice;

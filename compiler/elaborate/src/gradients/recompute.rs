@@ -100,7 +100,7 @@ impl Elaborator<'_> {
                 }
                 continue;
             }
-            if written && !local && !is_iteration {
+            if written && !local && !is_iteration && w.active.has(var) {
                 return Err(self.written_outside(var, e, w));
             }
             if local {
@@ -108,11 +108,14 @@ impl Elaborator<'_> {
                 t.view.vars().iter().for_each(|&t| versions.add(var, 0, t));
                 continue;
             }
-            let now = match advances.last.contains(&var) {
+            // A kept value of a part may be read for another part too, that of an iteration is read here alone.
+            let changes = !is_iteration && (written || advances.last.contains(&var));
+            let now = match changes {
                 true => self.need_or_copy(w, &whole, &begin)?,
                 false => self.need(w, &whole, &begin, false)?,
             };
-            let now = if written && now.view == whole.view { self.copy_of(&now, span)? } else { now };
+            let own = written && (changes || now.view == whole.view);
+            let now = if own { self.copy_of(&now, span)? } else { now };
             match (&now.view.parts[..], now.view == whole.view) {
                 (_, true) => {}
                 ([part], false) => versions.add(var, 0, part.var),
@@ -142,12 +145,19 @@ impl Elaborator<'_> {
             }
         }
         for (k, v) in versions.list().iter().enumerate().filter(|(_, v)| Some(v.of) != index) {
+            w.active.copy(v.of, v.copy);
+            // What stands for the value of an older variable, or for a new value that is kept, is older than the copy,
+            // also if the part is the first to name the variable, as it may be with a state.
+            let local = self.is_local(v.of, &during) && !advances.first.contains(&v.of);
+            if local && let Some(at) = self.recorder.made(v.of) {
+                self.recorder.set_made(v.copy, to + (at - during.start));
+            }
+            if !local && !sides.writes.contains(&v.of) {
+                continue;
+            }
             let next = versions.list()[k + 1..].iter().find(|n| n.of == v.of).map_or(during.end, |n| n.since - 1);
             let first = during.start.max(v.since.saturating_sub(1));
             self.recorder.log_like(v.copy, v.of, first..next, to + (first - during.start));
-            let made = self.recorder.made(v.of).filter(|at| v.since == 0 && during.contains(at));
-            self.recorder.set_made(v.copy, made.map_or(to - 1, |at| to + (at - during.start)));
-            w.active.copy(v.of, v.copy);
         }
         let copy = renamed_tape(tape, &versions, &during, to);
         if self.is_taping()
@@ -277,23 +287,26 @@ impl Elaborator<'_> {
         counts.into_iter().filter(|c| whole(c) && !kept.contains(&c.0)).map(|c| c.0).collect()
     }
 
-    /// Returns whether a step keeps a value for another reverse program.
+    /// Returns whether a step of a part keeps a value for another reverse program, which is no part of it.
     fn keeps(&self, node: &Node) -> bool {
-        let mut a = Accesses::default();
-        self.accesses(node, &mut a);
-        !matches!(node.kind, NodeKind::Repeat { .. } | NodeKind::If { .. } | NodeKind::Switch { .. })
-            && a.writes.iter().any(|v| self.recorder.stashes.contains(v))
+        match &node.kind {
+            NodeKind::Repeat { .. } | NodeKind::If { .. } | NodeKind::Switch { .. } => false,
+            NodeKind::Effect(Effect::Seek { stream, .. } | Effect::Write { stream, .. }) => {
+                self.recorder.beside.iter().any(|(s, _)| s == stream)
+            }
+            _ => {
+                let mut a = Accesses::default();
+                self.accesses(node, &mut a);
+                a.writes.iter().any(|v| self.recorder.stashes.contains(v))
+            }
+        }
     }
 
     fn written_outside(&mut self, var: VarId, e: &Entry, w: &ReverseWalk) -> Failed {
         let name = self.graph.vars[var].name.clone();
         let message = format!("this part writes `{name}`, which is older, so it cannot be computed again");
         let d = Diagnostic::error("grad::recompute", e.span, message).label(w.span, "gradient taken here");
-        let help = match w.active.has(var) {
-            true => "let the part make new values, or take `#[recompute]` away".to_string(),
-            false => format!("write `{name}` after its last use in the part, or take `#[recompute]` away"),
-        };
-        self.report(d.help(help))
+        self.report(d.help("let the part make new values, or take `#[recompute]` away"))
     }
 
     /// Collects the variables whose values the reverse of a tape may need.
