@@ -51,7 +51,7 @@ pub struct Recorder {
     /// The moments of steps that are computed again, and of reverse programs. A value that they overwrite is copied
     /// where it is needed, because the user cannot keep it in the text.
     pub in_reverse: Vec<Range<Moment>>,
-    /// Variables whose contents later differentiation cannot follow.
+    /// Variables that are stashes.
     pub stashes: Vec<VarId>,
     /// Remote buffers that are stashes, each with what needs it.
     pub beside: Vec<(StreamId, Span)>,

@@ -59,12 +59,9 @@ impl Elaborator<'_> {
         let number = self.reverse_number(w, k, span)?;
         let row = self.hoisted(w.loops[k].depth, |this| this.untaped(|this| this.row_from(&stash, number, span)))?;
         let Value::Tensor(row) = row else { return Err(Failed) };
-        // Later gradients cannot follow what a stash holds.
-        let held = match &stash {
-            Stash::Tiles(stash) => stash.view.vars(),
-            Stash::Beside(_) => row.view.vars(),
-        };
-        self.recorder.stashes.extend(held);
+        if let Stash::Tiles(stash) = &stash {
+            self.recorder.stashes.extend(stash.view.vars());
+        }
         Ok(Tensor::clone(&row))
     }
 
