@@ -7,8 +7,8 @@ use girder_ir::ids::VarId;
 use girder_ir::program::{Effect, StepKind};
 use rustc_hash::FxHashSet;
 
-/// Returns the variables that some program writes, and that some program may read before it writes them. The temporaries
-/// among them are those that `promote-temporaries` makes persistent. Ascending.
+/// Returns the variables that some program writes, and that some program may read before it writes them, in ascending
+/// order. The temporaries among them are those that `promote-temporaries` makes persistent.
 pub fn carried(graph: &Graph) -> Vec<VarId> {
     let written = written(graph);
     let mut flow = graph.clone();
