@@ -132,8 +132,11 @@ impl Elaborator<'_> {
 
     /// Reports arguments of attributes that take none.
     fn no_arguments(&mut self, attrs: &[ast::Attr]) -> Result<()> {
-        let wrong: Vec<_> = attrs.iter().filter_map(needless_arguments).collect();
-        wrong.into_iter().fold(Ok(()), |_, d| Err(self.report(d)))
+        let mut result = Ok(());
+        for d in attrs.iter().filter_map(needless_arguments) {
+            result = Err(self.report(d));
+        }
+        result
     }
 
     /// Evaluates a statement of a body; measures its time if it is a program's.
