@@ -134,11 +134,7 @@ impl Elaborator<'_> {
     /// in full before they are read.
     pub fn undef(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [x, filled] = self.arguments("undef", ["x", "filled?"], given, span)?;
-        let filled = match filled.map(|f| (f.value, f.span)) {
-            None => false,
-            Some((Value::Bool(filled), _)) => filled,
-            Some((other, at)) => return Err(self.expected("a static bool", &other, at)),
-        };
+        let filled = self.flag(filled)?;
         let x = x.ok_or(Failed)?;
         self.end_values(&x.value, filled, x.span, span).map(|()| Value::Unit)
     }

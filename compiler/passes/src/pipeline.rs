@@ -11,7 +11,8 @@
 //!
 //! # Note: Memory
 //! `place-tiles` estimates how much memory a placement needs. If a few tiles then lack memory, the graph is placed
-//! again by a search that counts more and fills less, and so uses more tiles.
+//! again by a search that counts more and fills less, and so uses more tiles. Exchange whose code cannot fit with any
+//! schedule is not scheduled.
 //!
 //! Invariant: with debug assertions, the verifier of a pass runs after it. A stage that was read from text is never
 //! trusted: see [`resume`].

@@ -58,7 +58,13 @@ fn a_run_continues_from_its_checkpoint() {
     assert_eq!(held, NAMES);
 }
 
-/// Another layer in another `let` renames nothing.
+/// Returns what a program prints whose run succeeds.
+fn output(directory: &TestDirectory, line: &str) -> String {
+    let done = directory.line(&format!("girder run {line}"));
+    assert_eq!(done.code, 0, "{line}: {}", done.errors);
+    done.output
+}
+
 #[test]
 fn remote_buffers_are_kept_like_variables() {
     let directory = TestDirectory::new();
@@ -75,11 +81,7 @@ fn remote_buffers_are_kept_like_variables() {
         program first() { k <- 0; }
         program second() { k <- 1; }",
     );
-    let run = |line: &str| {
-        let done = directory.line(&format!("girder run rows.gir {line}"));
-        assert_eq!(done.code, 0, "{line}: {}", done.errors);
-        done.output
-    };
+    let run = |line: &str| output(&directory, &format!("rows.gir {line}"));
     for file in ["a.npz", "a.safetensors"] {
         run(&format!("main main --save {file} --get rows=rows.npy"));
         let rows = arrays::read(&directory.path("rows.npy"), None).expect("all rows");
@@ -124,11 +126,7 @@ fn variables_of_bodies_that_keep_their_values_are_kept() {
             print(\"once\", once + 1.0);
         }",
     );
-    let run = |line: &str| {
-        let done = directory.line(&format!("girder run body.gir {line}"));
-        assert_eq!(done.code, 0, "{line}: {}", done.errors);
-        done.output
-    };
+    let run = |line: &str| output(&directory, &format!("body.gir {line}"));
     for mode in ["", "--mode exact", "--replicas 2", "--without fuse-elementwise"] {
         let whole = run(&format!("main main main {mode}"));
         for file in ["a.npz", "a.safetensors"] {
@@ -213,6 +211,7 @@ fn values_of_each_replica_fit_as_many_replicas() {
     assert_eq!(run("--replicas 2 --load own.npz").code, 0);
 }
 
+/// Another layer in another `let` renames nothing.
 #[test]
 fn differences_are_listed_all_at_once() {
     let directory = TestDirectory::new();

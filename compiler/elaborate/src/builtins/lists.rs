@@ -135,7 +135,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns an optional static bool, `false` by default.
-    fn flag(&mut self, given: Option<Given>) -> Result<bool> {
+    pub fn flag(&mut self, given: Option<Given>) -> Result<bool> {
         match given.map(|g| (g.value, g.span)) {
             None => Ok(false),
             Some((Value::Bool(value), _)) => Ok(value),
