@@ -1,5 +1,5 @@
-//! Runs every `gir` block of `docs/language.md`, `docs/gradients.md`, `docs/networks.md` and `docs/many-ipus.md` and
-//! compares its outcome with the comments at its end.
+//! Runs every `gir` block of `docs/language.md`, `docs/gradients.md`, `docs/networks.md`, `docs/many-ipus.md` and
+//! `docs/poplar.md`, and compares its outcome with the comments at its end.
 //!
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
@@ -68,6 +68,11 @@ fn every_snippet_about_networks_has_the_stated_outcome() {
 #[test]
 fn every_snippet_about_many_ipus_has_the_stated_outcome() {
     snippets_have_the_stated_outcome("many-ipus.md", 1);
+}
+
+#[test]
+fn every_snippet_for_users_of_poplar_has_the_stated_outcome() {
+    snippets_have_the_stated_outcome("poplar.md", 4);
 }
 
 fn snippets_have_the_stated_outcome(file: &str, least: usize) {

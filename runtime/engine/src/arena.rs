@@ -12,17 +12,16 @@
 //! are made.
 
 use crate::error::EngineError;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use memmap2::MmapMut;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Alignment of the block: a page, as the host layout assumes.
+/// Alignment of the blocks: a page, as the host layout assumes.
 const ALIGN: usize = 4096;
 
-/// A block of zeroed memory for each replica, one after the other. Untouched pages cost nothing, because the allocator
-/// knows that fresh pages are zero. It guarantees this only for its own alignment, so the blocks are aligned inside a
-/// larger allocation.
+/// A block of zeroed memory for each replica, one after the other, in pages from the system: those that are never
+/// touched cost nothing. An allocator gives no such promise; mimalloc writes the zeros of a large block itself.
 ///
 /// All functions access the block of the replica that was selected last.
 #[derive(Debug)]
@@ -35,10 +34,8 @@ pub(crate) struct Arena {
     replicas: u32,
     /// Bytes from the first block to the selected one.
     selected: AtomicUsize,
-    /// Layout of the allocation.
-    layout: Layout,
-    /// Bytes of the allocation before the block.
-    skipped: usize,
+    /// The pages, which are accessed through `first` alone.
+    _pages: MmapMut,
 }
 
 // SAFETY: the block is owned by the arena and is not tied to a thread; see the note on shared memory for concurrent
@@ -57,16 +54,13 @@ impl Arena {
         if needed > limit {
             return Err(refused);
         }
-        let room = usize::try_from(needed).ok().and_then(|n| n.checked_add(ALIGN));
-        let Some(layout) = room.and_then(|n| Layout::from_size_align(n, align_of::<u64>()).ok()) else {
-            return Err(refused);
-        };
-        // SAFETY: the layout's size is not zero.
-        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { return Err(refused) };
-        let skipped = start.align_offset(ALIGN);
-        // SAFETY: `skipped` is less than `ALIGN`, which was added to the size.
-        let first = unsafe { start.add(skipped) };
-        Ok(Arena { first, bytes, stride: stride as usize, replicas, selected: AtomicUsize::new(0), layout, skipped })
+        let Ok(length) = usize::try_from(needed) else { return Err(refused) };
+        let Ok(mut pages) = MmapMut::map_anon(length) else { return Err(refused) };
+        // Huge pages are a matter of speed alone.
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise(memmap2::Advice::HugePage);
+        let Some(first) = NonNull::new(pages.as_mut_ptr()) else { return Err(refused) };
+        Ok(Arena { first, bytes, stride: stride as usize, replicas, selected: AtomicUsize::new(0), _pages: pages })
     }
 
     /// Selects the block of a replica; for use between tasks only.
@@ -253,13 +247,6 @@ unsafe fn piece(from: *const u8, to: *mut u8, n: usize) {
             |at: usize| to.add(at).cast::<CopyUnit>().write_unaligned(from.add(at).cast::<CopyUnit>().read_unaligned());
         (0..n / size_of::<CopyUnit>()).for_each(|k| unit(k * size_of::<CopyUnit>()));
         unit(n - size_of::<CopyUnit>());
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout at this address, and no reference outlives the arena.
-        unsafe { dealloc(self.first.as_ptr().sub(self.skipped), self.layout) };
     }
 }
 

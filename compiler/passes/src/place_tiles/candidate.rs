@@ -121,7 +121,9 @@ impl<'a> Candidate<'a> {
             Home::Nowhere => 1,
             Home::Even(even) => even.tiles,
             Home::Runs(_, tiles) => *tiles,
-            Home::Owned(owners, _) if owners.spread_tiles() > 0 => owners.spread_tiles(),
+            Home::Owned(owners, _) if !owners.spread().is_empty() => {
+                owners.spread().iter().map(|even| even.tiles).sum()
+            }
             Home::Owned(owners, even) if owners.families().is_empty() => even.tiles,
             Home::Owned(owners, _) => {
                 let item = |f: &FamilyId| problem.item_of[problem.graph.families[*f].set];
@@ -188,10 +190,14 @@ impl<'a> Candidate<'a> {
                         Owner::Tile(tile) => each(Run { start, end, tile }),
                         Owner::Vertex(family, i) => each(Run { start, end, tile: self.vertex(family, i) }),
                         Owner::Even => even.each_run(start, end, each),
-                        Owner::Spread(even, first) => even.each_run(first, first + (end - start), &mut |r| {
-                            each(Run { start: r.start - first + start, end: r.end - first + start, tile: r.tile })
-                        }),
+                        Owner::Spread(range, first) => {
+                            let first = u64::from(first);
+                            owners.spread()[range as usize].each_run(first, first + (end - start), &mut |r| {
+                                each(Run { start: r.start - first + start, end: r.end - first + start, tile: r.tile })
+                            })
+                        }
                         Owner::Element(other, first) => {
+                            let first = u64::from(first);
                             let back = |at: u64| at - first + start;
                             self.each_run(other, first, first + (end - start), &mut |r| {
                                 each(Run { start: back(r.start), end: back(r.end), tile: r.tile })

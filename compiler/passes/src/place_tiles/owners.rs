@@ -35,19 +35,28 @@ pub(super) enum Owner {
     /// It goes with a vertex.
     Vertex(FamilyId, u32),
     /// It goes with an element of another variable; neighbours go with neighbours.
-    Element(VarId, u64),
+    Element(VarId, u32),
     /// It is spread evenly.
     Even,
-    /// It has this number among elements that are spread over the region that uses them; neighbours go with neighbours.
-    Spread(Even, u64),
+    /// It is an element, by number, of a range that is spread over the region that uses it, by number; neighbours go
+    /// with neighbours.
+    Spread(u32, u32),
+}
+
+/// Consecutive elements and the owner of the first.
+#[derive(Clone, Copy, Debug)]
+struct Owned {
+    start: u32,
+    end: u32,
+    owner: Owner,
 }
 
 impl Owner {
     /// Returns the owner of the element that is `elements` after an element with this owner in the same run.
-    fn after(self, elements: u64) -> Owner {
+    fn after(self, elements: u32) -> Owner {
         match self {
             Owner::Element(var, first) => Owner::Element(var, first + elements),
-            Owner::Spread(even, first) => Owner::Spread(even, first + elements),
+            Owner::Spread(range, first) => Owner::Spread(range, first + elements),
             owner => owner,
         }
     }
@@ -67,12 +76,12 @@ pub(super) enum Owners {
 /// The owners of runs of elements.
 #[derive(Default)]
 pub(super) struct OwnerRuns {
-    /// The end (exclusive) and owner of each run, ascending.
-    runs: Vec<(u64, Owner)>,
+    /// The end (exclusive) and owner of each run, ascending. There may be millions, so they are small.
+    runs: Vec<(u32, Owner)>,
     /// The families among the owners.
     families: Vec<FamilyId>,
-    /// The number of tiles over which elements are spread in regions.
-    spread: u32,
+    /// The ranges that are spread over regions, by number.
+    spread: Vec<Even>,
 }
 
 /// A variable that one field of one family tiles: the digits of an element's number are indices of the family's domain,
@@ -128,7 +137,8 @@ impl Owners {
         for &CopySlice { to, from, len, .. } in pieces {
             for (own, other) in [(to, from), (from, to)] {
                 if own.0 == id && other.0 != id && stays(other.0) {
-                    field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))], |run| *run);
+                    let owner = Owner::Element(other.0, other.1 as u32);
+                    field.paint(&[Owned { start: own.1 as u32, end: (own.1 + len) as u32, owner }], |run| *run);
                 }
             }
         }
@@ -140,14 +150,6 @@ impl Owners {
         match self {
             Owners::Closed(closed) => std::slice::from_ref(&closed.family),
             Owners::Runs(runs) => &runs.families,
-        }
-    }
-
-    /// Returns the number of tiles over which elements are spread in regions.
-    pub(super) fn spread_tiles(&self) -> u32 {
-        match self {
-            Owners::Closed(_) => 0,
-            Owners::Runs(runs) => runs.spread,
         }
     }
 
@@ -165,6 +167,14 @@ impl Owners {
         }
     }
 
+    /// Returns the ranges that are spread over regions, by number.
+    pub(super) fn spread(&self) -> &[Even] {
+        match self {
+            Owners::Closed(_) => &[],
+            Owners::Runs(runs) => &runs.spread,
+        }
+    }
+
     /// Calls `each` with (start, end, owner) for `start..end` in order, until it returns `false`.
     pub(super) fn each_owner(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64, Owner) -> bool) {
         let mut at = start;
@@ -179,11 +189,11 @@ impl Owners {
                 }
             }
             Owners::Runs(OwnerRuns { runs, .. }) => {
-                for k in runs.partition_point(|r| r.0 <= start).. {
+                for k in runs.partition_point(|r| u64::from(r.0) <= start).. {
                     let Some(&(stop, owner)) = runs.get(k).filter(|_| at < end) else { return };
                     let begin = if k == 0 { 0 } else { runs[k - 1].0 };
-                    let owner = owner.after(at - begin);
-                    let to = stop.min(end);
+                    let owner = owner.after(at as u32 - begin);
+                    let to = u64::from(stop).min(end);
                     if !each(at, to, owner) {
                         return;
                     }
@@ -305,16 +315,19 @@ fn times_read(families: &[FamilyAccess], id: VarId, len: u64) -> f64 {
 /// A variable that is being divided among owners.
 struct Division {
     /// The open ranges, ascending.
-    open: Vec<(u64, u64)>,
-    taken: Vec<(u64, u64, Owner)>,
+    open: Vec<(u32, u32)>,
+    taken: Vec<Owned>,
+    /// The ranges that are spread over regions, by number.
+    spread: Vec<Even>,
 }
 
 impl Division {
     fn new(var: &Var) -> Division {
-        let mut field = Division { open: vec![(0, var.len())], taken: vec![] };
+        let mut field = Division { open: vec![(0, var.len() as u32)], taken: vec![], spread: vec![] };
         if let Some(mapping) = text_placement::mapping(var) {
             let placed = mapping.runs(var.len()).filter(|r| r.2 != UNPLACED);
-            let placed: Vec<_> = placed.map(|r| (r.0, r.1, Owner::Tile(r.2))).collect();
+            let owned = |r: (u64, u64, u32)| Owned { start: r.0 as u32, end: r.1 as u32, owner: Owner::Tile(r.2) };
+            let placed: Vec<Owned> = placed.map(owned).collect();
             field.paint(&placed, |run| *run);
         }
         field
@@ -322,28 +335,28 @@ impl Division {
 
     /// Assigns open elements among ascending runs, as `of` reads them, to their owners. Among overlapping runs the
     /// first wins.
-    fn paint<R>(&mut self, runs: &[R], of: impl Fn(&R) -> (u64, u64, Owner)) {
+    fn paint<R>(&mut self, runs: &[R], of: impl Fn(&R) -> Owned) {
         let mut left = vec![];
         let mut next = 0;
         self.taken.reserve(runs.len());
         for &(mut start, end) in &self.open {
-            while next < runs.len() && of(&runs[next]).1 <= start {
+            while next < runs.len() && of(&runs[next]).end <= start {
                 next += 1;
             }
             let mut k = next;
             while start < end {
-                let Some((from, to, owner)) = runs.get(k).map(&of).filter(|r| r.0 < end) else { break };
+                let Some(run) = runs.get(k).map(&of).filter(|r| r.start < end) else { break };
                 k += 1;
-                if to <= start {
+                if run.end <= start {
                     continue;
                 }
-                if from > start {
-                    left.push((start, from));
-                    start = from;
+                if run.start > start {
+                    left.push((start, run.start));
+                    start = run.start;
                 }
-                let owner = owner.after(start - from);
-                self.taken.push((start, to.min(end), owner));
-                start = to.min(end);
+                let owned = Owned { start, end: run.end.min(end), owner: run.owner.after(start - run.start) };
+                self.taken.push(owned);
+                start = owned.end;
             }
             if start < end {
                 left.push((start, end));
@@ -363,7 +376,7 @@ impl Division {
             list(part, domain, &mut runs);
         }
         ascending(&mut runs);
-        self.paint(&runs, |r| (r.start.into(), r.end.into(), Owner::Vertex(family, r.instance)));
+        self.paint(&runs, |r| Owned { start: r.start, end: r.end, owner: Owner::Vertex(family, r.instance) });
     }
 
     /// Spreads open elements over the places of the vertices that use them. Where several places use an element, the
@@ -376,28 +389,34 @@ impl Division {
             let domain = &vertices.family.domain;
             for part in vertices.fields[field].parts.iter().filter(|p| p.var == id) {
                 let first = (0..domain.count()).map(|k| part.first(domain, k)).min().unwrap_or(0);
-                let hull = (first, first + part.reach);
+                let hull = (first as u32, (first + part.reach) as u32);
                 let inside = self.open.iter().map(|o| (o.0.max(hull.0), o.1.min(hull.1))).filter(|o| o.0 < o.1);
-                let spread =
-                    |(start, end): (u64, u64)| (start, end, Owner::Spread(Even::of_part(var, end - start, within), 0));
-                let runs: Vec<_> = inside.map(spread).collect();
+                let spread = &mut self.spread;
+                let runs = inside.map(|(start, end)| {
+                    spread.push(Even::of_part(var, u64::from(end - start), within));
+                    Owned { start, end, owner: Owner::Spread(spread.len() as u32 - 1, 0) }
+                });
+                let runs: Vec<Owned> = runs.collect();
                 self.paint(&runs, |run| *run);
             }
         }
     }
 
     fn finish(mut self, var: &Var) -> Owners {
-        self.taken.sort_unstable_by_key(|r| r.0);
-        let few = linear::BYTES_PER_TILE / u64::from(var.ty.bytes());
-        let mut runs: Vec<(u64, Owner)> = Vec::with_capacity(self.taken.len() + self.open.len());
+        if !self.taken.is_sorted_by_key(|r| r.start) {
+            radsort::sort_by_key(&mut self.taken, |r| r.start);
+        }
+        let len = var.len() as u32;
+        let few = (linear::BYTES_PER_TILE / u64::from(var.ty.bytes())) as u32;
+        let mut runs: Vec<(u32, Owner)> = Vec::with_capacity(self.taken.len() + self.open.len());
         let mut open = std::mem::take(&mut self.open).into_iter().peekable();
         let mut taken = self.taken.into_iter().peekable();
         let mut at = 0;
-        while at < var.len() {
+        while at < len {
             let (end, owner) = match (open.next_if(|o| o.0 == at), taken.peek()) {
-                (None, _) => taken.next().map_or((var.len(), Owner::Even), |t| (t.1, t.2)),
+                (None, _) => taken.next().map_or((len, Owner::Even), |t| (t.end, t.owner)),
                 (Some((start, end)), after) if end - start <= few => {
-                    let near = runs.last().map(|r| r.1).or(after.map(|t| t.2)).unwrap_or(Owner::Even);
+                    let near = runs.last().map(|r| r.1).or(after.map(|t| t.owner)).unwrap_or(Owner::Even);
                     (end, if near.varies() { Owner::Even } else { near })
                 }
                 (Some((_, end)), _) => (end, Owner::Even),
@@ -413,8 +432,6 @@ impl Division {
             runs.iter().filter_map(|r| if let Owner::Vertex(f, _) = r.1 { Some(f) } else { None }).collect();
         families.sort_unstable();
         families.dedup();
-        let spread = |r: &(u64, Owner)| if let Owner::Spread(even, _) = r.1 { even.tiles } else { 0 };
-        let spread = runs.iter().map(spread).sum();
-        Owners::Runs(OwnerRuns { runs, families, spread })
+        Owners::Runs(OwnerRuns { runs, families, spread: self.spread })
     }
 }
