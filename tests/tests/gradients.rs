@@ -10,6 +10,8 @@ mod corners;
 mod functions;
 #[path = "gradients/hand_written.rs"]
 mod hand_written;
+#[path = "gradients/last_contents.rs"]
+mod last_contents;
 #[path = "gradients/library.rs"]
 mod library;
 #[path = "gradients/memory.rs"]
@@ -230,6 +232,13 @@ fn corners_have_the_derivative_of_differences() {
     let _: Vec<()> = par_map_slice(corners::CORNERS, |(name, head, body)| {
         girder_tests::with_context(name, || checked(head, body, &x, 7));
     });
+}
+
+#[test]
+fn the_gradient_by_written_variables_is_by_their_last_contents() {
+    let seeds: Vec<u64> = (1..61).collect();
+    let compared = par_map_slice(&seeds, |&seed| last_contents::agrees(seed)).into_iter().filter(|c| *c).count();
+    assert!(compared > 12, "only {compared} of {} programs have a gradient", seeds.len());
 }
 
 /// A step of the differences may cross a jump of a function: the error is then as large as the jump, for one seed. A

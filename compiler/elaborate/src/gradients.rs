@@ -25,6 +25,7 @@ mod stashes;
 mod state;
 mod call;
 mod carried;
+mod leaves;
 mod wanted;
 mod reverse;
 pub mod formulas;

@@ -32,6 +32,8 @@ pub struct Adjoints {
     owns: FxHashSet<VarId>,
     /// Variables of tensors that are still to be added, or that were handed out.
     pub held: Vec<VarId>,
+    /// Views, and how often something was added to the adjoint of some of their elements since they are watched.
+    watched: Vec<(View, u32)>,
 }
 
 impl Adjoints {
@@ -57,6 +59,9 @@ impl Adjoints {
 
     /// Moves the adjoint of a variable to another of the same elements.
     pub fn rename(&mut self, from: VarId, to: VarId) {
+        // What is added meanwhile counts.
+        let names = |v: &View| v.parts.iter().any(|p| p.var == from || p.var == to);
+        self.watched.iter_mut().filter(|(v, _)| names(v)).for_each(|(_, count)| *count += 1);
         if let Some(mut a) = self.vars.remove(&from) {
             let swap = |v: &mut View| v.parts.iter_mut().for_each(|p| p.var = to);
             a.parts.iter_mut().for_each(|(region, _)| swap(region));
@@ -68,6 +73,17 @@ impl Adjoints {
     /// Returns whether a view names a variable that holds adjoints and changes.
     pub fn changes(&self, view: &View) -> bool {
         view.parts.iter().any(|p| self.owns.contains(&p.var))
+    }
+
+    /// Counts the additions to the adjoint of a view from now on. Returns the number of the count.
+    pub fn watch(&mut self, view: &View) -> usize {
+        self.watched.push((view.clone(), 0));
+        self.watched.len() - 1
+    }
+
+    /// Returns a count of additions.
+    pub fn additions(&self, watch: usize) -> u32 {
+        self.watched[watch].1
     }
 
     fn mentions(&self, var: VarId) -> bool {
@@ -129,6 +145,7 @@ impl Elaborator<'_> {
 
     fn add_region(&mut self, a: &mut Adjoints, region: View, d: Tensor, span: Span) -> Result<()> {
         let Some(var) = region.parts.first().map(|p| p.var) else { return Ok(()) };
+        a.watched.iter_mut().filter(|(v, _)| meets(v, &region)).for_each(|(_, count)| *count += 1);
         let entry = a.vars.entry(var).or_default();
         if entry.own.is_none() {
             if !entry.holes.iter().any(|h| meets(h, &region)) {

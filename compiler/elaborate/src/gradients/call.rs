@@ -3,14 +3,12 @@
 //! Invariant: the result has the structure of `wrt`; each of its float tensors is replaced by one of its shape.
 
 use super::active::Active;
-use super::order::Moment;
-use super::state::{Leaf, ReverseWalk};
-use super::tape::{Entry, EntryKind, Tape, each_tensor, map_tensors};
+use super::state::ReverseWalk;
+use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};
 use girder_ir::types::Scalar;
 use girder_source::{Diagnostic, Result, Span};
-use std::rc::Rc;
 
 impl Elaborator<'_> {
     /// Elaborates `grad(loss, wrt: s, dy: d)`.
@@ -36,12 +34,13 @@ impl Elaborator<'_> {
         let mut active = Active::default();
         let mut list = vec![];
         for t in &leaves {
-            let written = after_control(&chain, self.recorder.written_last(&t.view, now));
-            t.view.parts.iter().for_each(|p| _ = active.insert(p.var, written));
-            list.push(Leaf { tensor: t.clone(), written, found: None });
+            let leaf = self.leaf(&chain, t.clone(), now);
+            t.view.parts.iter().for_each(|p| _ = active.insert(p.var, leaf.since));
+            list.push(leaf);
         }
         chain.iter().for_each(|tape| self.activate(tape, &mut active));
         self.note_carried(&chain, &y.view, &list, &active, span);
+        self.check_wanted(&chain, &y.view, &list, span)?;
         let mut walk = ReverseWalk::new(active, list, chain.len(), span, now);
         self.reporter.enter_call(span);
         let reverse = self.emission.replace_reverse(true);
@@ -55,13 +54,15 @@ impl Elaborator<'_> {
         self.reporter.leave_call();
         done?;
         self.recorder.in_reverse.push(now..self.moment());
-        let mut missing = vec![];
+        let computed = self.recorder.written_last(&y.view, now);
+        let (mut missing, mut after) = (vec![], None);
         let mut found = vec![];
         for leaf in walk.leaves {
-            found.push(match leaf.found {
+            found.push(match leaf.found.flatten() {
                 Some(d) => d,
                 None => {
                     missing.extend(leaf.tensor.view.vars().first().copied());
+                    after = after.or(leaf.writer.filter(|_| leaf.written > computed));
                     self.zeros_of(leaf.tensor.ty, &leaf.tensor.view.shape(), span)?
                 }
             });
@@ -73,7 +74,14 @@ impl Elaborator<'_> {
             let more = if missing.len() > 4 { format!(" and {} more", missing.len() - 4) } else { String::new() };
             let message = format!("the loss does not depend on {}{more}", names.join(", "));
             let d = Diagnostic::warning("grad::unused", wrt.span, message);
-            self.reporter.report_alone(d.help("its gradient is zero; leave it out of `wrt`, or use it in the loss"));
+            let help = "its gradient is zero; leave it out of `wrt`, or use it in the loss";
+            self.reporter.report_alone(match after {
+                Some(write) => d.label(write, "written here, after the loss was computed").help(
+                    "the gradient by what it holds now is zero; take the gradient before this write, or compute the \
+                     loss after it",
+                ),
+                None => d.help(help),
+            });
         }
         let mut found = found.into_iter();
         let mut result = wrt.value;
@@ -152,17 +160,4 @@ impl Elaborator<'_> {
         self.record(begin, EntryKind::Fill { dst: copy.view.clone() }, span);
         Ok(copy.into())
     }
-}
-
-/// Returns the moment after which a wanted tensor has its value: the end of the loop or branch in which it is written
-/// last. The gradient does not cover what that loop or branch does with earlier values of the tensor.
-fn after_control(chain: &[Tape], written: Moment) -> Moment {
-    let inside = |e: &&Rc<Entry>| {
-        matches!(
-            e.kind,
-            EntryKind::Repeat { .. } | EntryKind::Branch { .. } | EntryKind::Par(_) | EntryKind::Segment(_)
-        ) && e.during.start < written
-            && written <= e.during.end
-    };
-    chain.iter().flat_map(|tape| tape.iter()).find(inside).map_or(written, |e| e.during.end)
 }

@@ -7,8 +7,8 @@
 
 use super::active::Active;
 use super::checks::Carried;
+use super::leaves::Leaf;
 use super::order::Moment;
-use super::state::Leaf;
 use super::tape::{Entry, EntryKind, Tape};
 use crate::elaborator::{Body, Elaborator};
 use girder_ir::graph::VarClass;
@@ -20,19 +20,27 @@ use std::rc::Rc;
 
 /// The elements on which a loss depends at some moment, by variable, each with the regions that are written before it.
 #[derive(Clone, Default)]
-struct Slice<'l> {
+pub(super) struct Slice {
     vars: FxHashMap<VarId, Vec<(View, Vec<View>)>>,
-    leaves: &'l [Leaf],
+    /// Elements whose contents are given from a moment on, such as those of wanted tensors.
+    given: Rc<[(View, Moment)]>,
 }
 
-impl Slice<'_> {
-    /// Adds the elements of a view that is read at a moment, without those of wanted tensors.
+impl Slice {
+    /// Returns what a loss depends on where it is used.
+    pub(super) fn of(loss: &View, given: Rc<[(View, Moment)]>) -> Slice {
+        let mut slice = Slice { vars: FxHashMap::default(), given };
+        slice.read(loss, Moment::MAX);
+        slice
+    }
+
+    /// Adds the elements of a view that is read at a moment, without those that are given.
     fn read(&mut self, view: &View, at: Moment) {
         for part in &view.parts {
             let mut one = view.clone();
             one.parts = std::iter::once(part.clone()).collect();
-            let is_leaf = |l: &Leaf| l.written <= at && covers(&l.tensor.view, &one);
-            if !self.leaves.iter().any(is_leaf) {
+            let is_given = |(view, since): &(View, Moment)| *since <= at && covers(view, &one);
+            if !self.given.iter().any(is_given) {
                 self.insert(one);
             }
         }
@@ -50,11 +58,12 @@ impl Slice<'_> {
     }
 
     /// Adds the elements of another slice; returns whether some are new.
-    fn join(&mut self, other: Slice<'_>) -> bool {
+    fn join(&mut self, other: Slice) -> bool {
         other.vars.into_values().flatten().fold(false, |new, (view, _)| self.insert(view) || new)
     }
 
-    fn meets(&self, view: &View) -> bool {
+    /// Returns whether it contains an element of a view.
+    pub(super) fn meets(&self, view: &View) -> bool {
         let known = |v: VarId| self.vars.get(&v).map(|l| &l[..]).unwrap_or_default();
         view.vars().into_iter().any(|v| known(v).iter().any(|(r, _)| overlap(r, view).is_some()))
     }
@@ -81,7 +90,7 @@ impl Slice<'_> {
 }
 
 /// Returns whether a view of one variable names at least the elements of another.
-fn covers(view: &View, part: &View) -> bool {
+pub(super) fn covers(view: &View, part: &View) -> bool {
     view == part || {
         let [v] = &view.parts[..] else { return false };
         let all = || View::strided(v.var, 0, &[view.len()], &[1]);
@@ -107,8 +116,8 @@ impl Elaborator<'_> {
             return;
         }
         let active = Rc::new(active.clone());
-        let mut slice = Slice { leaves, ..Slice::default() };
-        slice.read(loss, Moment::MAX);
+        let given = leaves.iter().map(|l| (l.tensor.view.clone(), l.written)).collect();
+        let mut slice = Slice::of(loss, given);
         for (depth, tape) in chain.iter().enumerate().skip(1).rev() {
             self.slice(tape, &mut slice);
             let mut vars: Vec<VarId> = slice.vars.keys().copied().collect();
@@ -122,11 +131,12 @@ impl Elaborator<'_> {
     }
 
     /// Goes back to the beginning of a tape.
-    fn slice(&self, tape: &Tape, slice: &mut Slice<'_>) {
+    fn slice(&self, tape: &Tape, slice: &mut Slice) {
         tape.iter().rev().for_each(|e| self.slice_entry(e, slice));
     }
 
-    fn slice_entry(&self, e: &Entry, slice: &mut Slice<'_>) {
+    /// Goes back to the beginning of an entry.
+    pub(super) fn slice_entry(&self, e: &Entry, slice: &mut Slice) {
         let at = e.during.start;
         match &e.kind {
             EntryKind::Opaque { reads, writes, .. } => {

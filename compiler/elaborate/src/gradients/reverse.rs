@@ -3,7 +3,6 @@
 //! Invariant: when an entry is reached, the adjoints of what it wrote are complete.
 
 use super::derive::{Formula, OpKind};
-use super::order::Moment;
 use super::rule_table::RuleRef;
 use super::state::ReverseWalk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
@@ -41,26 +40,9 @@ impl Elaborator<'_> {
     pub(super) fn walk(&mut self, w: &mut ReverseWalk, tape: &Tape) -> Result<()> {
         for e in tape.iter().rev() {
             self.charge(e.span)?;
-            self.check_wanted_inside(w, e)?;
             self.read_leaves(w, e.during.start + 1)?;
+            self.note_parts(w, e)?;
             self.at_entry(e, |this| this.reverse(w, e))?;
-        }
-        Ok(())
-    }
-
-    /// Reads out the gradients of the leaves that were written last at a moment or later.
-    fn read_leaves(&mut self, w: &mut ReverseWalk, since: Moment) -> Result<()> {
-        for k in 0..w.leaves.len() {
-            let leaf = &w.leaves[k];
-            if leaf.found.is_some() || leaf.written < since {
-                continue;
-            }
-            let t = leaf.tensor.clone();
-            if let Some(d) = self.adjoint_of(&mut w.adjoints, &t, w.span)? {
-                let d = if since > 0 && w.adjoints.changes(&d.view) { self.copy_of(&d, w.span)? } else { d };
-                w.adjoints.held.extend(d.view.vars());
-                w.leaves[k].found = Some(d);
-            }
         }
         Ok(())
     }

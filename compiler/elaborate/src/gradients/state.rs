@@ -4,6 +4,7 @@
 
 use super::active::Active;
 use super::adjoints::Adjoints;
+use super::leaves::Leaf;
 use super::order::{Inside, Moment};
 use super::tape::Tape;
 use crate::value::Tensor;
@@ -13,17 +14,6 @@ use girder_source::Span;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// A wanted tensor.
-#[derive(Debug)]
-pub struct Leaf {
-    /// The tensor.
-    pub tensor: Tensor,
-    /// The moment after its last write.
-    pub written: Moment,
-    /// Its gradient.
-    pub found: Option<Tensor>,
-}
 
 /// A loop that is being reversed.
 #[derive(Clone, Debug)]
