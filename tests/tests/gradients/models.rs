@@ -172,6 +172,17 @@ pub const MODELS: &[(&str, &str)] = &[
     ("kl_term", "let y = nn.kl(x, sigmoid(x), reduction: \"none\"); return sum(y * y);"),
     ("log_kl_term", "let y = nn.kl(x, x * x, log_target: true, reduction: \"none\"); return sum(y * y);"),
     (
+        "moments_of",
+        "let y = nn.layer_norm(x, w[0, .., 0]) * x; let z = nn.rms_norm(x); \
+         let g = grad(sum(y * y) + sum(z * x * x), wrt: x); let h = grad(sum(sin(g)), wrt: x); return sum(h * h);",
+    ),
+    (
+        "cross_entropy",
+        "let p = w[0, .., 0] * w[0, .., 0] + 0.5; \
+         let y = nn.cross_entropy(x, i32([0, 2, 1, 2]), weights: p, ignore: 1, smoothing: 0.1); \
+         let g = grad(sum(y * y), wrt: x); let h = grad(sum(sin(g)), wrt: x); return sum(h * h);",
+    ),
+    (
         "layer_norm",
         "let y = nn.layer_norm(x, w[0, .., 0], w[1, .., 0]); let z = nn.layer_norm(w * 2.0, axes: 2, eps: 0.1); \
          return sum(y * y * x) + sum(z * z * z);",
