@@ -45,7 +45,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns a function of a module; a generated module of a closure has only that one.
-    fn function_at(&self, module: ModuleRef, item: usize) -> Option<&ast::Fn> {
+    pub fn function_at(&self, module: ModuleRef, item: usize) -> Option<&ast::Fn> {
         if let Some(closed) = self.closed(module) {
             return function_of(self.tree(module), &closed.closure);
         }

@@ -14,7 +14,7 @@ mod pieces;
 use crate::binding::{bind, takes};
 use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
-use crate::gradients::derive::{Formula, text};
+use crate::gradients::formulas::Derived;
 use crate::gradients::tape::{EachOf, EntryKind};
 use crate::value::Given;
 use crate::value::{Tensor, Tuple, Value};
@@ -31,9 +31,8 @@ use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast;
 use girder_typing::{ModuleRef, Results};
-use operand::Operand;
+use operand::{Form, Operand};
 use pieces::Pieces;
-use std::rc::Rc;
 
 /// The size of a word in bytes. No two vertices write parts of one word.
 const WORD: u64 = 4;
@@ -151,20 +150,17 @@ impl Elaborator<'_> {
         Ok(Value::Tuple(std::sync::Arc::new(Tuple { names, values: outs.collect() })))
     }
 
-    /// Applies a formula to tensors and static numbers; operands that it does not mention may be absent. Returns its
-    /// results, of a shape to which all operands broadcast.
-    pub fn apply_formula(
+    /// Applies a compact derivative to tensors and static numbers; operands that it does not read may be absent.
+    /// Returns its results, of a shape to which all operands broadcast.
+    pub fn apply_derived(
         &mut self,
-        formula: &Rc<Formula>,
+        (derived, kept): (Derived, Vec<usize>),
         inputs: Vec<Option<(Value, ElemType)>>,
         shape: &[u64],
         span: Span,
     ) -> Result<Vec<Tensor>> {
-        let formula = Rc::new(formula.compact());
-        let used = formula.inputs.len();
-        let mut operands = Vec::with_capacity(used);
-        let mut values = Vec::with_capacity(used);
-        let kept = formula.kept.clone();
+        let mut operands = Vec::with_capacity(kept.len());
+        let mut values = Vec::with_capacity(kept.len());
         let mut inputs = inputs;
         for k in kept {
             let Some((value, ty)) = inputs.get_mut(k).and_then(Option::take) else { continue };
@@ -176,18 +172,17 @@ impl Elaborator<'_> {
             values.push((value, ty));
         }
         let mut outs = vec![];
-        for &o in &formula.outputs {
-            let ty = formula.code[o].ty.unwrap_or(ElemType::F32);
+        for ty in derived.outputs() {
             outs.push(self.temporary("adjoint", ty, shape, span)?);
         }
-        let name = self.formulas.name(&formula);
-        let body = EachBody::Formula(&formula, &name);
-        let short = formula.name.rsplit('.').next().unwrap_or_default();
+        let name = self.formulas.name(&derived);
+        let body = EachBody::Derived(&derived, &name);
+        let short = derived.name().rsplit('.').next().unwrap_or_default();
         let short = short.split("_f32").next().and_then(|s| s.split("_f64").next()).unwrap_or(short);
-        let function = Function { body, name: short, callees: text::callees(&formula) };
+        let function = Function { body, name: short, callees: derived.callees() };
         let begin = self.moment();
         self.each_into(function, operands, &outs, span)?;
-        let function = EachOf::Formula(formula.clone());
+        let function = EachOf::Derived(derived.clone());
         self.record(begin, EntryKind::Each { function, operands: values, outs: outs.clone() }, span);
         Ok(outs)
     }
@@ -322,7 +317,8 @@ impl Elaborator<'_> {
         let out_views = fulls.split_off(fulls.len() - outs.len());
         let types: Vec<ElemType> = outs.iter().map(|t| t.ty).collect();
         let Function { body, name, callees } = function;
-        let codelet = EachCodelet { body, operands: &operands, outs: &types, rank: shape.len() };
+        let forms: Vec<(Form, ElemType)> = operands.iter().map(|o| (o.form(), o.ty())).collect();
+        let codelet = EachCodelet { body, operands: &forms, outs: &types, rank: shape.len() };
         let module = self.each_codelet(codelet, callees);
         let spec = self.specialised(module, 0, &[], span)?;
         let least = self.least_piece(spec, &types);
@@ -410,6 +406,14 @@ impl Elaborator<'_> {
             left = left.div_ceil(pieces);
         }
         grid
+    }
+
+    /// Returns the module of a codelet that computes a compact derivative of scalars.
+    pub fn scalar_codelet(&mut self, derived: &Derived, name: &str) -> ModuleRef {
+        let operands: Vec<(Form, ElemType)> = derived.inputs().into_iter().map(|ty| (Form::One, ty)).collect();
+        let body = EachBody::Derived(derived, name);
+        let codelet = EachCodelet { body, operands: &operands, outs: &derived.outputs(), rank: 0 };
+        self.each_codelet(codelet, derived.callees())
     }
 
     /// Returns the module of an element-wise codelet, which is generated on first use.

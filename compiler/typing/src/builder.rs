@@ -3,6 +3,7 @@
 //!
 //! Invariant: there is always one frame and one open block; nothing is added to the arenas once a limit is exceeded.
 
+use super::apart::CallApart;
 use super::types::{Ty, Types};
 use super::value::{Binding, Literal, Value};
 use super::{ModuleRef, Scope};
@@ -102,6 +103,8 @@ pub(super) struct Builder<'a, 'd> {
     pub region: u32,
     /// Whether a dimension or an attribute is translated: no value can change, so none needs a local.
     pub pure: bool,
+    /// The calls that stay apart, by the labels of their blocks.
+    pub apart: FxHashMap<Label, CallApart<'a>>,
     depth: u32,
     nodes: u64,
     labels: u32,
@@ -145,6 +148,7 @@ impl<'a, 'd> Builder<'a, 'd> {
             frames: vec![frame],
             region: 0,
             pure: false,
+            apart: FxHashMap::default(),
             depth: 0,
             nodes: 0,
             labels: 0,

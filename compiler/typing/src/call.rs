@@ -163,12 +163,14 @@ impl<'a> Builder<'a, '_> {
         };
         let inlined = self.deeper(span, |s| {
             s.frames.push(frame);
-            let value = if s.generics(item, &slots, named) && s.parameters(item, slots) {
+            let value = if !s.generics(item, &slots, named) || !s.parameters(item, slots) {
+                Value::Error
+            } else if s.scope.stays_apart(module, item) {
+                s.body_apart(module, item, span)
+            } else {
                 let elementary = s.elementary(module, item);
                 let value = s.function_body(item);
                 s.noted(elementary, value, span)
-            } else {
-                Value::Error
             };
             s.frames.pop();
             value
@@ -274,7 +276,7 @@ impl<'a> Builder<'a, '_> {
         right
     }
 
-    fn function_body(&mut self, item: &'a ast::Fn) -> Value {
+    pub(super) fn function_body(&mut self, item: &'a ast::Fn) -> Value {
         let (value, mut block) = self.block(|s| {
             let mut value = s.statements(&item.body, true);
             if let (Value::Never, Some(last)) = (&value, s.frame().last.take()) {
@@ -348,7 +350,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Creates the locals for a value that several statements set.
-    fn holder(&mut self, value: &Value, span: Span) -> Value {
+    pub(super) fn holder(&mut self, value: &Value, span: Span) -> Value {
         match value {
             Value::Tuple(list) => Value::Tuple(list.iter().map(|(n, v)| (n.clone(), self.holder(v, span))).collect()),
             Value::Unit => Value::Unit,
@@ -363,7 +365,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn hold(&mut self, holder: &Value, value: Value, span: Span) {
+    pub(super) fn hold(&mut self, holder: &Value, value: Value, span: Span) {
         match (holder, value) {
             (Value::Tuple(to), Value::Tuple(from)) if to.len() == from.len() => {
                 if !self.are_named(to.iter().map(|m| m.0.as_ref()), from.iter().map(|m| m.0.as_ref()), span) {
@@ -387,7 +389,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Returns an expression that reads the locals of a [`Builder::holder`].
-    fn held(&mut self, holder: Value, span: Span) -> Value {
+    pub(super) fn held(&mut self, holder: Value, span: Span) -> Value {
         match holder {
             Value::Scalar(h) => {
                 let again = self.again(h);

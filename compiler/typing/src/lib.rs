@@ -30,6 +30,7 @@ mod matrix;
 mod stated;
 mod reduce;
 mod call;
+mod apart;
 mod generics;
 mod builtins;
 mod finish;
@@ -38,6 +39,7 @@ pub mod print;
 #[cfg(test)]
 mod tests;
 
+pub use apart::{Apart, CallApart, codelet_apart, scalar_function};
 pub use builtins::is_builtin;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
 pub use scope::{Meaning, ModuleRef, Scope};

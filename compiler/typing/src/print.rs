@@ -30,3 +30,4 @@ mod item;
 
 pub use item::codelet_text;
 pub use printed::{Printed, Unprintable};
+pub use scope::{BlockId, Position, Scopes};

@@ -16,6 +16,11 @@ pub trait Scope {
         None
     }
 
+    /// Returns whether calls of a codelet function stay apart ([`Apart`](crate::Apart)).
+    fn stays_apart(&self, _module: ModuleRef, _item: &ast::Fn) -> bool {
+        false
+    }
+
     /// Returns the codelet function that an argument of a generic names ([`GenericArg::Fn`]).
     ///
     /// [`GenericArg::Fn`]: girder_ir::codelet::GenericArg::Fn

@@ -50,6 +50,14 @@ pub fn specialise(
     Ok(codelet)
 }
 
+/// Binds the fields of a codelet without generics.
+pub(super) fn fields_of<'a>(b: &mut Builder<'a, '_>, item: &'a ast::Codelet) -> Result<()> {
+    let module = b.frame().module;
+    let header = header(b.scope, module, item, b.diagnostics)?;
+    b.bind_fields(item, &header, &[]);
+    Ok(())
+}
+
 fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet::cost::Refusal) -> Diagnostic {
     let message = format!("`{}` cannot be pipelined: {}", codelet.name, refusal.reason);
     let mut d = Diagnostic::error("codelet::pipelined", refusal.span, message);

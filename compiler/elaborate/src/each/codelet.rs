@@ -2,8 +2,8 @@
 //!
 //! Invariant: the name determines the tree, so that codelets of equal names are one codelet.
 
-use super::operand::Operand;
-use crate::gradients::derive::{Formula, text};
+use super::operand::Form;
+use crate::gradients::formulas::Derived;
 use girder_ir::types::ElemType;
 use girder_source::Span;
 use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind, Pattern, StmtKind, TypeKind};
@@ -18,8 +18,8 @@ pub(super) enum EachBody<'o> {
     Call(&'o str),
     /// The members of the tuple that a codelet function gives, by its qualified name.
     Tuple(&'o str),
-    /// A formula, with a name that no other formula has.
-    Formula(&'o Formula, &'o str),
+    /// A compact derivative, with a name that no other one has.
+    Derived(&'o Derived, &'o str),
 }
 
 /// The parameters of an element-wise codelet.
@@ -27,7 +27,7 @@ pub(super) struct EachCodelet<'o> {
     /// What is computed.
     pub body: EachBody<'o>,
     /// Its operands.
-    pub operands: &'o [Operand],
+    pub operands: &'o [(Form, ElemType)],
     /// The element types of the results.
     pub outs: &'o [ElemType],
     /// The rank of the results and of full operands.
@@ -41,15 +41,15 @@ impl EachCodelet<'_> {
         let mut name = match self.body {
             EachBody::Copy => "each.fill".to_string(),
             EachBody::Call(path) | EachBody::Tuple(path) => format!("each.{path}"),
-            EachBody::Formula(_, name) => format!("each.{name}"),
+            EachBody::Derived(_, name) => format!("each.{name}"),
         };
-        for operand in self.operands {
-            let kind = match operand {
-                Operand::Full(_) => "",
-                Operand::One(_) => "s",
-                Operand::Static(_) => "c",
+        for (form, ty) in self.operands {
+            let kind = match form {
+                Form::Full => "",
+                Form::One => "s",
+                Form::Static => "c",
             };
-            let _ = write!(name, "_{}{kind}", operand.ty());
+            let _ = write!(name, "_{ty}{kind}");
         }
         format_smolstr!("{name}_r{}", self.rank)
     }
@@ -59,14 +59,14 @@ impl EachCodelet<'_> {
         let mut make = Make::default();
         let mut fields = vec![];
         let mut args = vec![];
-        for (k, operand) in self.operands.iter().enumerate() {
-            let (dir, rank) = match operand {
-                Operand::Full(_) => (FieldDir::In, self.rank),
-                Operand::One(_) => (FieldDir::In, 0),
-                Operand::Static(_) => (FieldDir::Const, 0),
+        for (k, &(form, ty)) in self.operands.iter().enumerate() {
+            let (dir, rank) = match form {
+                Form::Full => (FieldDir::In, self.rank),
+                Form::One => (FieldDir::In, 0),
+                Form::Static => (FieldDir::Const, 0),
             };
             let name = format_smolstr!("x{k}");
-            fields.push(field(&mut make, dir, &name, operand.ty(), rank));
+            fields.push(field(&mut make, dir, &name, ty, rank));
             args.push(arg(element(&mut make, &name, rank)));
         }
         let (mut statements, values) = match self.body {
@@ -80,7 +80,7 @@ impl EachCodelet<'_> {
                 let statement = make.stmt(StmtKind::Decl(ast::Decl::Let(decl)));
                 (vec![statement], names.iter().map(|n| make.name(n)).collect())
             }
-            EachBody::Formula(formula, _) => text::statements(formula, &mut make, &mut |_, k| args[k].value),
+            EachBody::Derived(derived, _) => derived.statements(&mut make, &mut |_, k| args[k].value),
         };
         for (k, (value, &ty)) in values.into_iter().zip(self.outs).enumerate() {
             let out = if self.outs.len() == 1 { "y".into() } else { format_smolstr!("y{k}") };

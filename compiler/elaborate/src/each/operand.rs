@@ -3,6 +3,17 @@
 use crate::value::Tensor;
 use girder_ir::types::{ElemType, Scalar};
 
+/// How an element-wise codelet takes an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// An element for each of the result.
+    Full,
+    /// One element for the whole result.
+    One,
+    /// A static number.
+    Static,
+}
+
 /// An argument of an element-wise codelet.
 #[derive(Clone)]
 pub(super) enum Operand {
@@ -15,6 +26,15 @@ pub(super) enum Operand {
 }
 
 impl Operand {
+    /// Returns how the codelet takes it.
+    pub fn form(&self) -> Form {
+        match self {
+            Operand::Full(_) => Form::Full,
+            Operand::One(_) => Form::One,
+            Operand::Static(_) => Form::Static,
+        }
+    }
+
     /// Returns the element type.
     pub fn ty(&self) -> ElemType {
         match self {

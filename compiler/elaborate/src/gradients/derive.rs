@@ -5,11 +5,14 @@
 //! chooses; what follows a branch that may have returned is an arm too. An adjoint that leaves an arm is masked by the
 //! arm's condition, so that an infinite derivative in an arm that does not run is never multiplied by zero.
 //!
+//! A function that does not become a formula, such as one with a loop, has a derivative in forward mode ([`tangents`]).
+//!
 //! Invariant: an operation refers to earlier operations only.
 
 pub mod flatten;
 pub mod reverse;
 pub mod text;
+pub mod tangents;
 
 use girder_ir::types::ElemType;
 use girder_syntax::ast::{BinaryOp, UnaryOp};

@@ -10,13 +10,16 @@ use super::checks::LateCheck;
 use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::formulas::Derivative;
+use super::derive::tangents::{Source, Tangents};
+use super::formulas::{Derivative, Derived};
 use super::moments::Write;
 use super::order::{Inside, Moment};
 use super::recompute::Accesses;
+use super::rule_table::Rules;
 use super::stashes::Keeping;
 use super::state::{LoopContext, ReverseWalk};
 use super::tape::{Entry, EntryKind};
+use crate::codelets::Names;
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
@@ -24,10 +27,10 @@ use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
-use girder_source::{Diagnostic, Failed, OriginId, Result, Span};
+use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast::BinaryOp;
 use girder_typing::ModuleRef;
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 use std::rc::Rc;
 
 impl Elaborator<'_> {
@@ -41,20 +44,43 @@ impl Elaborator<'_> {
         (e, taken): (&Entry, Span),
     ) -> Result<Derivative> {
         let key = (function.0, function.1, types.to_vec());
-        let formula = match self.formulas.functions.get(&key) {
-            Some(known) => known.clone(),
-            None => {
-                let made = Flatten::new(&self.names(), &self.rules).function(function.0, function.1, types);
-                let formula = Rc::new(made.map_err(|r| self.not_differentiable(r, e, taken))?);
-                self.formulas.functions.insert(key, formula.clone());
-                formula
+        if let Some(Some(known)) = self.formulas.functions.get(&key) {
+            let known = known.clone();
+            return self.derivative_of_formula(&known, wanted, hold, (e, taken));
+        }
+        if !self.formulas.functions.contains_key(&key) {
+            match Flatten::new(&self.names(), &self.rules).function(function.0, function.1, types) {
+                Ok(formula) => {
+                    let formula = Rc::new(formula);
+                    self.formulas.functions.insert(key, Some(formula.clone()));
+                    return self.derivative_of_formula(&formula, wanted, hold, (e, taken));
+                }
+                Err(r) if r.error.is_some() => return Err(self.not_differentiable(r, e, taken)),
+                Err(_) => _ = self.formulas.functions.insert(key, None),
             }
-        };
-        self.derivative_of_formula(&formula, wanted, hold, (e, taken))
+        }
+        let name = format_smolstr!("{}.{}", function.0.0, function.1);
+        self.tangents_of((name, types.to_vec(), wanted), (e, taken), |names, rules, session| {
+            Source::function((names, rules, session), function, types)
+        })
+    }
+
+    /// Returns the derivative of a derivative.
+    pub(super) fn derivative_of_derived(
+        &mut self,
+        of: &Derived,
+        wanted: &[bool],
+        hold: bool,
+        (e, taken): (&Entry, Span),
+    ) -> Result<Derivative> {
+        match of {
+            Derived::Formula(f) => self.derivative_of_formula(f, wanted, hold, (e, taken)),
+            Derived::Tangents(_) => self.tangents_of_derived(of, wanted, (e, taken)),
+        }
     }
 
     /// Returns the derivative of a formula.
-    pub(super) fn derivative_of_formula(
+    fn derivative_of_formula(
         &mut self,
         formula: &Rc<Formula>,
         wanted: &[bool],
@@ -67,9 +93,42 @@ impl Elaborator<'_> {
         }
         let made = derivative(&mut Flatten::new(&self.names(), &self.rules), formula, wanted, hold);
         let (f, by) = made.map_err(|r| self.not_differentiable(r, e, taken))?;
-        let made = (Rc::new(f), by);
+        let made = (Derived::Formula(Rc::new(f)), by);
         self.formulas.derivatives.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// Returns the derivative, with tangents, of a derivative.
+    fn tangents_of_derived(&mut self, of: &Derived, wanted: &[bool], (e, taken): (&Entry, Span)) -> Result<Derivative> {
+        let name = self.formulas.name(of);
+        let module = self.scalar_codelet(of, &name);
+        self.tangents_of((name.clone(), of.inputs(), wanted), (e, taken), |names, rules, session| {
+            Source::codelet((names, rules, session), module, name)
+        })
+    }
+
+    /// Returns the derivative, with tangents, of a function of scalars.
+    fn tangents_of(
+        &mut self,
+        (name, types, wanted): (SmolStr, Vec<ElemType>, &[bool]),
+        (e, taken): (&Entry, Span),
+        source: impl for<'n> FnOnce(&'n Names<'n>, &'n Rules, &'n Session) -> Option<Source<'n>>,
+    ) -> Result<Derivative> {
+        let key = (name, types, wanted.to_vec(), false);
+        if let Some(known) = self.formulas.derivatives.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = {
+            let names = self.names();
+            match source(&names, &self.rules, self.session) {
+                Some(source) => Tangents::of(&source, wanted),
+                None => Err(Refusal { span: Span::NONE, what: "no text", inside: None, error: None }),
+            }
+        };
+        let made = Rc::new(made.map_err(|r| self.not_differentiable(r, e, taken))?);
+        let by = made.by.clone();
+        self.formulas.derivatives.insert(key, (Derived::Tangents(made.clone()), by.clone()));
+        Ok((Derived::Tangents(made), by))
     }
 
     fn not_differentiable(&mut self, r: Refusal, e: &Entry, taken: Span) -> Failed {

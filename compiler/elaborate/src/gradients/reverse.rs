@@ -3,6 +3,7 @@
 //! Invariant: when an entry is reached, the adjoints of what it wrote are complete.
 
 use super::derive::{Formula, OpKind};
+use super::formulas::Derived;
 use super::rule_table::RuleRef;
 use super::state::ReverseWalk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
@@ -41,7 +42,9 @@ impl Elaborator<'_> {
         for e in tape.iter().rev() {
             self.charge(e.span)?;
             self.read_leaves(w, e.during.start + 1)?;
-            self.note_parts(w, e)?;
+            if w.path.is_empty() {
+                self.note_parts(w, e)?;
+            }
             self.at_entry(e, |this| this.reverse(w, e))?;
         }
         Ok(())
@@ -190,7 +193,7 @@ impl Elaborator<'_> {
         }
         let types: Vec<ElemType> = operands.iter().map(|(_, ty)| *ty).collect();
         let hold = outs.iter().all(|t| self.is_intact(w, t, e));
-        let (formula, by) = match function {
+        let (derived, by) = match function {
             EachOf::Convert => {
                 let (Some((Value::Tensor(x), from)), Some(Some(d))) = (operands.first(), adjoints.first()) else {
                     return Ok(());
@@ -199,7 +202,7 @@ impl Elaborator<'_> {
                 return self.contribute(w, e, x, d);
             }
             EachOf::Fn(module, item) => self.derivative_of((*module, *item), &types, &wanted, hold, (e, w.span))?,
-            EachOf::Formula(f) => self.derivative_of_formula(f, &wanted, hold, (e, w.span))?,
+            EachOf::Derived(of) => self.derivative_of_derived(of, &wanted, hold, (e, w.span))?,
         };
         // An adjoint that is that of the result needs no step.
         let (n, m) = (operands.len(), outs.len());
@@ -207,17 +210,24 @@ impl Elaborator<'_> {
             OpKind::Input(k) if k >= n + m => Some(k - n - m),
             _ => None,
         };
-        let mut smaller = Formula::clone(&formula);
-        let made: Vec<usize> = (0..by.len()).filter(|&k| is_copy(&formula, formula.outputs[k]).is_none()).collect();
-        smaller.outputs = made.iter().map(|&k| formula.outputs[k]).collect();
+        let mut made: Vec<usize> = (0..by.len()).collect();
         let mut results: Vec<Option<Tensor>> = vec![None; by.len()];
-        for (k, result) in results.iter_mut().enumerate() {
-            if let Some(j) = is_copy(&formula, formula.outputs[k]) {
-                *result = adjoints[j].clone();
+        let mut derived = derived;
+        if let Derived::Formula(formula) = &derived {
+            made.retain(|&k| is_copy(formula, formula.outputs[k]).is_none());
+            for (k, result) in results.iter_mut().enumerate() {
+                if let Some(j) = is_copy(formula, formula.outputs[k]) {
+                    *result = adjoints[j].clone();
+                }
             }
+            let mut smaller = Formula::clone(formula);
+            smaller.outputs = made.iter().map(|&k| formula.outputs[k]).collect();
+            derived = Derived::Formula(Rc::new(smaller));
         }
         if !made.is_empty() {
-            let used = smaller.used_inputs();
+            let (derived, kept) = derived.compact();
+            let mut used = vec![false; n + 2 * m];
+            kept.iter().for_each(|&k| used[k] = true);
             let mut inputs: Vec<Option<(Value, ElemType)>> = vec![];
             for (k, (v, ty)) in operands.iter().enumerate() {
                 inputs.push(match v {
@@ -237,7 +247,7 @@ impl Elaborator<'_> {
                 };
                 inputs.push(Some((d.clone().into(), d.ty)));
             }
-            let tensors = self.apply_formula(&Rc::new(smaller), inputs, &shape, e.span)?;
+            let tensors = self.apply_derived((derived, kept), inputs, &shape, e.span)?;
             for (k, t) in made.into_iter().zip(tensors) {
                 results[k] = Some(t);
             }

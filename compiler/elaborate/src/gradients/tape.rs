@@ -3,7 +3,7 @@
 //! Invariant: an entry describes what its steps compute, wherever they were moved: if an element-wise step is made to
 //! write another variable, its entry names that variable.
 
-use super::derive::Formula;
+use super::formulas::Derived;
 use super::order::Moment;
 use super::rule_table::RuleRef;
 use crate::pipelines::stages::StageNumber;
@@ -167,7 +167,7 @@ pub enum EachOf {
     /// A conversion.
     Convert,
     /// A derivative that was made here.
-    Formula(Rc<Formula>),
+    Derived(Derived),
 }
 
 /// Applies `f` to every tensor in a value.

@@ -108,11 +108,11 @@ impl<'n> Flatten<'n> {
     }
 
     /// Adds the adjoints of a call's operands to an arm of a formula, by the rule of the function: for each operand
-    /// that is wanted and that the rule gives, its adjoint.
+    /// that is wanted and that the rule gives, its adjoint. `sizes` are the generics of the call that are integers.
     pub fn rule(
         &mut self,
         (formula, arm): (Formula, usize),
-        of: (ModuleRef, usize),
+        (of, sizes): ((ModuleRef, usize), &[(SmolStr, i128)]),
         args: &[Symbol],
         (ys, gs): (&[Id], &[Id]),
         wanted: &[bool],
@@ -127,6 +127,10 @@ impl<'n> Flatten<'n> {
         self.f = formula;
         self.arm = arm;
         let mut frame = self.frame(of.0, f, args, f.body.span)?;
+        for (name, value) in sizes {
+            let value = self.literal(OpKind::Int(*value as i64), None);
+            frame.names.insert(0, (name.clone(), value));
+        }
         let listed = |name: &SmolStr| grad.params.iter().any(|p| p.name == *name);
         let is_param = |name: &SmolStr| f.params.iter().any(|p| p.name.name == *name);
         frame.names.retain(|(name, _)| !is_param(name) || listed(name));

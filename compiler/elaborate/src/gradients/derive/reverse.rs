@@ -252,7 +252,7 @@ impl Reverse<'_, '_> {
         let wanted: Vec<bool> = args.iter().map(|&x| active[x]).collect();
         let symbols: Vec<Symbol> = args.iter().map(|&x| Symbol::Value(x)).collect();
         let f = std::mem::take(&mut self.f);
-        let done = self.flatten.rule((f, arm), of, &symbols, results, &wanted);
+        let done = self.flatten.rule((f, arm), (of, &[]), &symbols, results, &wanted);
         let (f, adjoints) = done.map_err(|mut r| {
             r.inside.get_or_insert(name.clone());
             r

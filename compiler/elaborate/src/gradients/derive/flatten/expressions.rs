@@ -201,11 +201,9 @@ impl<'n> Flatten<'n> {
         let Some(path) = crate::trees::dotted(tree, callee) else { return refuse(span, "a call of this kind") };
         let mut values = vec![];
         for a in args {
-            if a.name.is_some() {
-                return refuse(span, "an argument with a name");
-            }
             values.push(self.expr(a.value)?);
         }
+        let has_names = args.iter().any(|a| a.name.is_some());
         let arm = self.arm;
         let (first, field) = path.split_once('.').map_or((&path[..], None), |(a, b)| (a, Some(b)));
         let ty = match self.local(first) {
@@ -213,6 +211,9 @@ impl<'n> Flatten<'n> {
             Some(_) => return refuse(span, "a call of a value"),
             None => ElemType::from_name(first).or((first == "int").then_some(ElemType::I64)),
         };
+        if has_names && (ty.is_some() || girder_typing::is_builtin(&path)) {
+            return refuse(span, "an argument with a name");
+        }
         if let Some(ty) = ty {
             let [value] = &values[..] else { return refuse(span, "a conversion of several values") };
             let value = self.number(value.clone(), span)?;
@@ -241,6 +242,7 @@ impl<'n> Flatten<'n> {
                 let Some(f) = function(self.names, module, index) else {
                     return refuse(span, "a function that a codelet was given");
                 };
+                let values = if has_names { in_order(f, args, values, span)? } else { values };
                 self.call(module, index, f, values, span)
             }
             _ => refuse(span, "a call of this kind"),
@@ -270,5 +272,26 @@ impl<'n> Flatten<'n> {
         }
         let ty = if name == "select" { ty(&self.f, &ids[1..]) } else { ty(&self.f, &ids) };
         Ok(Symbol::Value(self.f.add(OpKind::Builtin(format_smolstr!("{name}")), &ids, ty, arm)))
+    }
+}
+
+/// Returns arguments, of which some have names, in the order of the parameters.
+fn in_order(f: &ast::Fn, args: &[ast::Arg], values: Vec<Symbol>, span: Span) -> Found<Vec<Symbol>> {
+    let mut slots: Vec<Option<Symbol>> = vec![None; f.params.len()];
+    let mut next = 0;
+    for (a, value) in args.iter().zip(values) {
+        let slot = match &a.name {
+            Some(name) => f.params.iter().position(|p| p.name.name == name.name),
+            None => Some(next),
+        };
+        next += usize::from(a.name.is_none());
+        match slot.and_then(|k| slots.get_mut(k)) {
+            Some(slot @ None) => *slot = Some(value),
+            _ => return refuse(span, "an argument that is no parameter"),
+        }
+    }
+    match slots.into_iter().collect() {
+        Some(values) => Ok(values),
+        None => refuse(span, "an argument that is left out"),
     }
 }
