@@ -36,7 +36,7 @@ pub struct CallApart<'a> {
     pub module: ModuleRef,
     /// The function.
     pub item: &'a ast::Fn,
-    /// The values of its parameters; `None` for one that is no scalar.
+    /// The values of its parameters; `None` if a parameter or a result is no scalar.
     pub args: Option<Vec<ExprId>>,
     /// Its generics that are integers.
     pub generics: Vec<(SmolStr, i128)>,
@@ -120,17 +120,26 @@ impl<'a> Builder<'a, '_> {
             _ => None,
         };
         let generics = item.generics.iter().filter_map(generic).collect();
-        let (holder, body) = self.block(|s| {
+        let mut args: Option<Vec<ExprId>> = args;
+        let (value, body) = self.block(|s| {
             let value = s.function_body(item);
+            let members = match &value {
+                Value::Tuple(list) => list.iter().map(|(_, v)| v).collect(),
+                one => vec![one],
+            };
+            if !members.iter().all(|v| is_scalar(v)) {
+                args = None;
+                return value;
+            }
             let holder = s.holder(&value, span);
             s.hold(&holder, value, span);
             holder
         });
-        let members = match &holder {
-            Value::Tuple(list) => list.iter().map(|(_, v)| v.clone()).collect(),
-            one => vec![one.clone()],
+        let members = match &value {
+            Value::Tuple(list) => list.iter().map(|(_, v)| v).collect(),
+            one => vec![one],
         };
-        let local = |v: &Value| match v {
+        let local = |v: &&Value| match v {
             Value::Scalar(e) => match self.out.exprs[*e].kind {
                 ExprKind::Local(local) => Some(local),
                 _ => None,
@@ -139,8 +148,13 @@ impl<'a> Builder<'a, '_> {
         };
         let results = members.iter().filter_map(local).collect();
         let label = self.label();
+        let is_scalar = args.is_some();
         self.apart.insert(label, CallApart { module, item, args, generics, results, span });
         self.emit(Stmt::Labelled { label, body });
-        self.held(holder, span)
+        if is_scalar { self.held(value, span) } else { value }
     }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    matches!(value, Value::Scalar(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_))
 }

@@ -1,4 +1,4 @@
-//! Random codelet functions: branches, `switch`, returns before the end, tuples, arrays and variables.
+//! Random codelet functions: branches, `switch`, loops, returns before the end, tuples, arrays and variables.
 
 use super::{Model, Parameter};
 use crate::numbers::Random;
@@ -22,6 +22,20 @@ codelet fn ruled(x: f64, y: f64) -> (f64, f64) {
 grad ruled(x, y; a, b; da, db) { return (x: 2.0 * y * da + db, y: 2.0 * x * da + 2.0 * y * db); }
 ";
 
+/// Functions of arrays, and with loops.
+const LOOPS: &str = "
+codelet fn sum_of(a: f64[n], w: f64) -> f64 { let mut s = 0.0; for i in 0..n { s = 0.5 * s + w * a[i]; } return s; }
+codelet fn least(a: f64[n], w: f64) -> f64 { return min i in 0..n { w * a[i] + 0.3 * f64(i) }; }
+codelet fn halved(x: f64, y: f64) -> f64 {
+    let mut t = x;
+    for i in 0..6 {
+        if abs(t) < 0.3 { return t * y; }
+        t = 0.6 * t * (1.1 + 0.1 * y);
+    }
+    return t;
+}
+";
+
 /// What a name is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -40,18 +54,23 @@ struct Maker {
     random: Random,
     names: usize,
     scope: Vec<Named>,
+    /// Whether there are loops, and functions of arrays.
+    has_loops: bool,
+    /// The number of loops around.
+    loops: usize,
 }
 
-/// Returns a model that applies a random function, or its gradient.
+/// Returns a model that applies a random function, or its gradient. Those of odd seeds have loops.
 pub fn model(seed: u64) -> Model {
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let scope = [("x", Kind::Number), ("y", Kind::Number), ("k", Kind::Integer)];
-    let mut m = Maker { random, names: 0, scope: scope.map(|(n, kind)| (n.to_string(), kind, false)).to_vec() };
+    let scope = scope.map(|(n, kind)| (n.to_string(), kind, false)).to_vec();
+    let mut m = Maker { random, names: 0, scope, has_loops: seed % 2 == 1, loops: 0 };
     let count = 2 + m.random.below(5);
     let statements = m.statements(count, 3);
     let result = m.returned();
     let head = format!(
-        "{HEAD}codelet fn random(x: f64, y: f64) -> f64 {{
+        "{HEAD}{LOOPS}codelet fn random(x: f64, y: f64) -> f64 {{
     let k = i32(floor(x * 3.0)) - i32(y * 2.0);
     {statements}
     {result}
@@ -99,7 +118,13 @@ impl Maker {
         }
         let a = self.expr(depth - 1);
         let b = self.expr(depth - 1);
-        match self.random.below(14) {
+        match self.random.below(if self.has_loops { 17 } else { 14 }) {
+            14 => format!("{}([{a}, {b}, x], {a})", ["sum_of", "least"][self.random.below(2)]),
+            15 => format!("halved({a}, {b})"),
+            16 => {
+                let op = ["sum", "max", "product"][self.random.below(3)];
+                format!("({op} i in 0..3 where i != 1 {{ {a} + 0.3 * f64(i) * {b} }})")
+            }
             0..3 => format!("({a} {} {b})", ["+", "-", "*"][self.random.below(3)]),
             3 => format!("sin({a})"),
             4 => format!("{a} / (1.5 + square({b}))"),
@@ -145,6 +170,7 @@ impl Maker {
         let count = self.random.below(3);
         let statements = self.statements(count, depth);
         let last = match leaves && self.once_in(3) {
+            true if self.loops > 0 && !self.once_in(3) => ["break;", "continue;"][self.random.below(2)].into(),
             true => self.returned(),
             false if wanted => self.expr(2),
             false => String::new(),
@@ -181,7 +207,18 @@ impl Maker {
 
     fn statement(&mut self, depth: usize) -> String {
         let (a, b) = (self.expr(2), self.expr(2));
-        let (kind, mutable, value) = match self.random.below(14) {
+        let (kind, mutable, value) = match self.random.below(if self.has_loops { 18 } else { 14 }) {
+            14 if depth > 0 => return self.repeated(depth),
+            15 | 16 => match self.of(Kind::Array, true) {
+                Some(name) => {
+                    return format!(
+                        "{name}[{}] {} {a};",
+                        ["0", "1", "k & 1"][self.random.below(3)],
+                        ["=", "+="][self.random.below(2)]
+                    );
+                }
+                None => (Kind::Array, true, format!("[{a}, {b}]")),
+            },
             0 => (Kind::Number, true, a),
             1 => (Kind::Pair, true, format!("(a: {a}, b: {b})")),
             2 => (Kind::Array, false, format!("[{a}, {b}]")),
@@ -217,6 +254,21 @@ impl Maker {
         let name = self.name();
         self.scope.push((name.clone(), kind, mutable));
         format!("let {}{name} = {value};", if mutable { "mut " } else { "" })
+    }
+
+    /// Returns a loop.
+    fn repeated(&mut self, depth: usize) -> String {
+        let (name, count, mark) = (self.name(), 1 + self.random.below(3), self.scope.len());
+        let is_while = self.once_in(2);
+        self.scope.push((name.clone(), Kind::Integer, false));
+        self.loops += 1;
+        let body = self.block(depth - 1, false, true);
+        self.loops -= 1;
+        self.scope.truncate(mark);
+        match is_while {
+            true => format!("{{ let mut {name} = 0; while {name} < {count} {{ {name} += 1; {body} }} }}"),
+            false => format!("for {name} in 0..{count} {body}"),
+        }
     }
 
     /// Returns an assignment to several variables, or to one that holds a pair.

@@ -200,11 +200,4 @@ impl Formula {
         }
         parts
     }
-
-    /// Returns which operands some result needs.
-    pub fn used_inputs(&self) -> Vec<bool> {
-        let mut used = vec![false; self.inputs.len()];
-        self.compact().kept.into_iter().for_each(|k| used[k] = true);
-        used
-    }
 }

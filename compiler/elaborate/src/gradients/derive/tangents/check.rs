@@ -5,7 +5,7 @@
 use super::activity::Activity;
 use crate::gradients::derive::flatten::Refusal;
 use girder_ir::codelet::{Codelet, ExprKind, Label, Stmt, StmtBlock};
-use girder_source::Span;
+use girder_source::{Diagnostic, Span};
 use girder_typing::CallApart;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +18,16 @@ struct Check<'c> {
     codelet: &'c Codelet,
     calls: &'c FxHashMap<Label, CallApart<'c>>,
     activity: &'c Activity,
+}
+
+/// Returns the error of a rule of a function with arrays.
+fn of_arrays(call: &CallApart<'_>) -> Refusal {
+    let name = call.item.name.dotted();
+    let message = format!("`{name}` has a rule, but takes or gives more than numbers, and a rule gives numbers");
+    let d = Diagnostic::error("grad::codelet", call.span, message).here("called here");
+    let d = d.label(call.item.name.span, "the function");
+    let help = "remove the rule: the text of the function has a derivative; or give its caller a rule";
+    Refusal { span: call.span, what: "a rule", inside: None, error: Some(Box::new(d.help(help))) }
 }
 
 fn refuse<T>(span: Span, what: &'static str) -> Result<T, Refusal> {
@@ -36,7 +46,7 @@ impl Check<'_> {
                             continue;
                         }
                         if self.is_active(body) {
-                            return refuse(call.span, "a call of a function of arrays that has a rule");
+                            return Err(of_arrays(call));
                         }
                     }
                     labels.push(*label);
@@ -62,7 +72,7 @@ impl Check<'_> {
                 Stmt::Break(label) | Stmt::Continue(label) if !labels.contains(label) => {
                     return refuse(Span::NONE, "a jump out of a condition");
                 }
-                Stmt::Amp(amp) => return refuse(self.codelet.exprs[amp.c.rows].span, "the matrix unit"),
+                Stmt::Amp(amp) => return refuse(self.codelet.sites[amp.site].span, "a product of the matrix unit"),
                 Stmt::Return => return refuse(Span::NONE, "a return from a codelet"),
                 _ => {}
             }

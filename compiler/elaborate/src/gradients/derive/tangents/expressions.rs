@@ -169,6 +169,7 @@ impl Writer<'_> {
         let ty = self.codelet.exprs[e].ty;
         match self.codelet.exprs[e].kind.clone() {
             ExprKind::Load { .. } => Tangent::One,
+            ExprKind::Local(local) if self.is_operand(local, d) => Tangent::One,
             ExprKind::Local(local) => Tangent::Of(self.make.name(&self.tangent_name(local, d))),
             ExprKind::LoadLocal { local, index, .. } => {
                 let base = self.make.name(&self.tangent_name(local, d));

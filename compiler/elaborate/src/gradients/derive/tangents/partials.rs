@@ -89,8 +89,8 @@ fn of_call(
             if degrees[adjoint] != Degree::Linear && !is_number(&rule, adjoint, 0.0) {
                 let message = format!("the rule of `{name}` is not linear in the adjoint of the result");
                 let d = Diagnostic::error("grad::codelet", call.span, message).here("called here");
-                let help = "a function with loops is differentiated along its operands, by factors: write \
-                            `dy * …`, or give the function with the loop a rule";
+                let help = "a loop is differentiated along its operands, and for this the rule has to give `dy` times \
+                            a factor; or give the function that has the loop a rule";
                 let error = Some(Box::new(d.help(help)));
                 return Err(Refusal { span: call.span, what: "a rule", inside: None, error });
             }

@@ -24,8 +24,10 @@ impl Writer<'_> {
                 this.kept.clear();
                 let mut homes = this.scopes.at((BlockId::of(block), n)).to_vec();
                 homes.retain(|&local| !this.is_index(block, n, local) && !is_binder(stmt, local));
-                for &local in homes.iter().filter(|&&local| !declares(stmt, local)) {
-                    this.declare(local);
+                for &local in &homes {
+                    if !this.declares(stmt, local) {
+                        this.declare(local);
+                    }
                 }
                 this.statement(stmt, &homes);
             }
@@ -43,6 +45,16 @@ impl Writer<'_> {
     /// Returns whether the loop around a block declares a local.
     fn is_index(&self, block: &StmtBlock, n: usize, local: LocalId) -> bool {
         n == 0 && self.around.last().is_some_and(|a| a.body == Some(BlockId::of(block)) && a.index == Some(local))
+    }
+
+    /// Returns whether a statement that sets a local declares it.
+    fn declares(&self, stmt: &Stmt, local: LocalId) -> bool {
+        match stmt {
+            Stmt::Set { local: set, .. } | Stmt::Fill { local: set, .. } => *set == local,
+            Stmt::Reduce(r) => r.dst == local,
+            Stmt::Labelled { label, .. } => self.of.calls.get(label).is_some_and(|c| c.results.contains(&local)),
+            _ => false,
+        }
     }
 
     fn statement(&mut self, stmt: &Stmt, homes: &[LocalId]) {
@@ -319,17 +331,6 @@ impl Writer<'_> {
 /// Returns whether a reduction binds a local.
 fn is_binder(stmt: &Stmt, local: LocalId) -> bool {
     matches!(stmt, Stmt::Reduce(r) if r.binders.iter().any(|b| b.var == local))
-}
-
-/// Returns whether a statement declares a local by itself.
-fn declares(stmt: &Stmt, local: LocalId) -> bool {
-    match stmt {
-        Stmt::Set { local: set, .. } | Stmt::Fill { local: set, .. } => *set == local,
-        Stmt::Reduce(r) => r.dst == local,
-        // A call; other blocks declare what they set.
-        Stmt::Labelled { .. } => false,
-        _ => false,
-    }
 }
 
 /// Returns whether a partial derivative may be infinite where its operands are finite.

@@ -6,7 +6,8 @@
 
 use super::Tangents;
 use super::jumps::Around;
-use girder_ir::codelet::Codelet;
+use cranelift_entity::EntityRef;
+use girder_ir::codelet::{Codelet, ExprKind};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use girder_source::Span;
@@ -125,9 +126,20 @@ impl<'w> Writer<'w> {
         format_smolstr!("{}_d{d}", self.name_of(local))
     }
 
-    /// Returns the operands along which a local has a tangent here.
+    /// Returns the operands along which a local has a tangent here that is no constant.
     pub fn directions_of(&self, local: LocalId) -> Vec<usize> {
-        self.directions.iter().copied().filter(|&d| self.of.activity.of_local(local, d)).collect()
+        let has = |&d: &usize| self.of.activity.of_local(local, d) && !self.is_operand(local, d);
+        self.directions.iter().copied().filter(has).collect()
+    }
+
+    /// Returns whether a local is a copy of an operand, so that its tangent along it is 1.
+    pub fn is_operand(&self, local: LocalId, d: usize) -> bool {
+        let Some(value) = self.scopes.values[local].filter(|_| self.scopes.sets[local] == 1) else { return false };
+        match self.codelet.exprs[value].kind {
+            ExprKind::Load { field, .. } => field.index() == d,
+            ExprKind::Local(from) => self.is_operand(from, d),
+            _ => false,
+        }
     }
 
     /// Writes `let name: ty = value;`.
@@ -145,8 +157,11 @@ impl<'w> Writer<'w> {
         self.list.push(stmt);
     }
 
-    /// Writes a `let` for a value that is used several times; returns its name.
+    /// Returns a name of a value that is used several times; writes a `let` if it has none.
     pub fn keep(&mut self, value: ast::ExprId, ty: ElemType) -> SmolStr {
+        if let ast::ExprKind::Name(name) = &self.make.module.exprs[value].kind {
+            return name.clone();
+        }
         let name = self.fresh("t");
         self.let_stmt(&name, false, Some(ty), value);
         name
