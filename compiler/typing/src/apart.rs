@@ -3,8 +3,8 @@
 //! Such a call is inlined as any other, into a labelled block that computes its results and nothing else. A
 //! transformation of the codelet may replace the block by what it knows of the function.
 //!
-//! Invariant: a block of [`Apart::calls`] sets the locals of [`CallApart::results`]; no other local that it sets is used
-//! outside it, and nothing in it leaves a block or a loop around it.
+//! Invariant: a block of [`Apart::calls`] sets the locals of [`CallApart::results`]; if these are all its results, no
+//! other local that it sets is used outside it. Nothing in it leaves a block or a loop around it.
 
 use super::builder::Builder;
 use super::call::Argument;

@@ -29,7 +29,7 @@ pub type Derivative = (Derived, Vec<usize>);
 pub struct Formulas {
     /// Codelet functions, by item and the types of their arguments; `None` for one that does not become a formula.
     pub functions: FxHashMap<(ModuleRef, usize, Vec<ElemType>), Option<Rc<Formula>>>,
-    /// Derivatives, by the name of what is differentiated, types, wanted operands, and whether the results are still there.
+    /// Derivatives, by name, types, wanted operands, and whether the results are still there.
     pub derivatives: FxHashMap<(SmolStr, Vec<ElemType>, Vec<bool>, bool), Derivative>,
     names: FxHashMap<SmolStr, Derived>,
 }

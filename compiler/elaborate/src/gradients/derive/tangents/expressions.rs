@@ -107,14 +107,19 @@ impl Writer<'_> {
         if typed { self.builtin(ty.name(), [literal]) } else { literal }
     }
 
+    /// Returns an index, or a limit of indices.
+    pub fn index(&mut self, e: ExprId) -> ast::ExprId {
+        match self.codelet.exprs[e].kind {
+            ExprKind::Const(value) => self.constant(value, false),
+            _ => self.value(e),
+        }
+    }
+
     /// Returns an element of an array.
     pub fn element(&mut self, base: ast::ExprId, index: &Index) -> ast::ExprId {
         let mut list = vec![];
         for &i in index {
-            list.push(ast::Index::Expr(match self.codelet.exprs[i].kind {
-                ExprKind::Const(value) => self.constant(value, false),
-                _ => self.value(i),
-            }));
+            list.push(ast::Index::Expr(self.index(i)));
         }
         self.make.index(base, list)
     }
@@ -279,10 +284,8 @@ impl Writer<'_> {
     fn negative(&mut self, t: Tangent, ty: ElemType) -> Tangent {
         match t {
             Tangent::Zero => Tangent::Zero,
-            t => {
-                let t = self.value_of(t, ty);
-                Tangent::Of(self.make.unary(ast::UnaryOp::Neg, t))
-            }
+            Tangent::One => Tangent::Of(self.number(-1.0, ty)),
+            Tangent::Of(t) => Tangent::Of(self.make.unary(ast::UnaryOp::Neg, t)),
         }
     }
 

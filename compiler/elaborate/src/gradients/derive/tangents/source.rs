@@ -1,4 +1,4 @@
-//! What is differentiated: a codelet function for operands of some types, or the codelet of one element of a derivative.
+//! What is differentiated: a codelet function for operands of some types, or the codelet of an element of a derivative.
 //!
 //! Invariant: the codelet has a field for each operand, then one for each result; all are scalars.
 

@@ -122,7 +122,7 @@ impl Writer<'_> {
 
     /// Returns `lo..hi by step`.
     pub fn range(&mut self, lo: ExprId, hi: ExprId, step: i64) -> ast::ExprId {
-        let (lo, hi) = (self.value(lo), self.value(hi));
+        let (lo, hi) = (self.index(lo), self.index(hi));
         if step == 1 {
             return self.make.range(lo, hi);
         }
