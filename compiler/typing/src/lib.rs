@@ -31,6 +31,7 @@ mod stated;
 mod reduce;
 mod call;
 mod apart;
+mod scalars;
 mod generics;
 mod builtins;
 mod finish;
@@ -39,9 +40,10 @@ pub mod print;
 #[cfg(test)]
 mod tests;
 
-pub use apart::{Apart, CallApart, codelet_apart, scalar_function};
+pub use apart::{Apart, CallApart};
 pub use builtins::is_builtin;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
+pub use scalars::{codelet_apart, scalar_function};
 pub use scope::{Meaning, ModuleRef, Scope};
 pub use specialise::{Results, result_types, specialise};
 pub use stated::misplaced;

@@ -10,7 +10,8 @@ use super::checks::LateCheck;
 use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::derive::tangents::{Source, Tangents};
+use super::derive::tangents;
+use super::derive::tangents::source::Source;
 use super::formulas::{Derivative, Derived};
 use super::moments::Write;
 use super::order::{Inside, Moment};
@@ -121,7 +122,7 @@ impl Elaborator<'_> {
         let made = {
             let names = self.names();
             match source(&names, &self.rules, self.session) {
-                Some(source) => Tangents::of(&source, wanted),
+                Some(source) => tangents::derivative::derivative(&source, wanted),
                 None => Err(Refusal { span: Span::NONE, what: "no text", inside: None, error: None }),
             }
         };
