@@ -82,20 +82,15 @@ impl Activity {
 
     fn block(&mut self, codelet: &Codelet, calls: &FxHashMap<Label, CallApart<'_>>, block: &StmtBlock, d: usize) {
         for stmt in block {
+            let active = |e: &ExprId| self.exprs.contains(&(*e, d));
             match stmt {
-                Stmt::Set { local, value } | Stmt::Fill { local, value } | Stmt::StoreLocal { local, value, .. } => {
-                    if self.exprs.contains(&(*value, d)) {
-                        self.locals.insert((*local, d));
-                    }
+                Stmt::Set { local, value } | Stmt::Fill { local, value } | Stmt::StoreLocal { local, value, .. }
+                    if active(value) =>
+                {
+                    self.locals.insert((*local, d));
                 }
-                Stmt::Store { field, value, .. } => {
-                    if self.exprs.contains(&(*value, d)) {
-                        self.results.insert((*field, d));
-                    }
-                }
-                Stmt::Reduce(r) if is_differentiable(r.op) && self.exprs.contains(&(r.value, d)) => {
-                    self.locals.insert((r.dst, d));
-                }
+                Stmt::Store { field, value, .. } if active(value) => _ = self.results.insert((*field, d)),
+                Stmt::Reduce(r) if is_differentiable(r.op) && active(&r.value) => _ = self.locals.insert((r.dst, d)),
                 _ => {}
             }
             match stmt {

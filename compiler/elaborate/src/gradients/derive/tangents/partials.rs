@@ -73,11 +73,8 @@ fn of_call(
     let degrees = degrees(&rule, n + m);
     let mut partials = Formula { arms: vec![Arm::default()], inputs: inputs[..n + m].to_vec(), ..Formula::default() };
     let mut by = vec![];
-    for j in 0..m {
-        // A result that is no float has no adjoint.
-        if !results[j].is_float() {
-            continue;
-        }
+    // A result that is no float has no adjoint.
+    for (j, _) in results.iter().enumerate().filter(|(_, ty)| ty.is_float()) {
         let mut at = Unit { rule: &rule, partials: &mut partials, first: n + m, of: n + m + j, moved: vec![] };
         for id in 0..rule.code.len() {
             let moved = at.moved(id);

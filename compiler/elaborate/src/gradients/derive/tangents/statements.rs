@@ -336,10 +336,13 @@ fn is_binder(stmt: &Stmt, local: LocalId) -> bool {
 /// Returns whether a partial derivative may be infinite where its operands are finite.
 fn may_be_infinite(partials: &Formula, id: Id) -> bool {
     let op = &partials.code[id];
-    let risky = match &op.kind {
-        OpKind::Binary(ast::BinaryOp::Div | ast::BinaryOp::Rem) | OpKind::Call(..) | OpKind::Part(..) => true,
-        OpKind::Bits(_) | OpKind::Member(..) => true,
-        _ => false,
-    };
+    let risky = matches!(
+        &op.kind,
+        OpKind::Binary(ast::BinaryOp::Div | ast::BinaryOp::Rem)
+            | OpKind::Call(..)
+            | OpKind::Part(..)
+            | OpKind::Bits(_)
+            | OpKind::Member(..)
+    );
     risky || op.args.iter().any(|&a| may_be_infinite(partials, a))
 }
