@@ -24,6 +24,8 @@ mod models;
 mod random;
 #[path = "gradients/recompute.rs"]
 mod recompute;
+#[path = "gradients/reductions.rs"]
+mod reductions;
 
 use girder::Stage;
 use girder_source::par_map_slice;
@@ -207,6 +209,14 @@ fn every_function_of_tensors_has_the_derivative_of_differences() {
         let uses_w = body.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "w");
         let of = if uses_w { &of[..] } else { &of[..1] };
         girder_tests::with_context(body, || checked(head, &format!("    {body}"), of, k as u64 + 1));
+    });
+}
+
+#[test]
+fn every_reduction_has_three_derivatives_of_differences() {
+    let w = [Parameter::new("w", &[2, 3, 5], (0.2, 0.9))];
+    let _: Vec<()> = par_map_slice(&reductions::bodies(), |body| {
+        girder_tests::with_context(body, || checked("", body, &w, 5));
     });
 }
 

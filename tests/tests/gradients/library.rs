@@ -98,7 +98,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "by_right",
         ],
     ),
-    ("products", &["products_but_one", "each_but_two"]),
+    ("products", &["products_but_one", "each_but_two", "ones"]),
     ("scans", &["summed_along"]),
     (
         "sorting",

@@ -39,6 +39,11 @@ pub const MODELS: &[(&str, &str)] = &[
     ("product", "let y = product(x, axis: 1); return sum(y * y) + product(x[0]) + sum(product(w, axis: [0, 2]));"),
     ("product", "let y = x * f64(x < 0.3); return sum(product(y, axis: 0)) + product(y);"),
     (
+        "each_but_some",
+        "let g = grad(sum(product(x, axis: 1) * x[.., 0]), wrt: x); let h = grad(sum(g * g), wrt: x); \
+         let k = grad(sum(h * h), wrt: x); return sum(k * k);",
+    ),
+    (
         "each_but_one",
         "let g = grad(sum(square(product(x, axis: 1))) + product(w[.., 0]), wrt: (x: x, w: w)); \
          return sum(g.x * g.x * x) + sum(g.w * w);",
