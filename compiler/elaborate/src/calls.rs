@@ -230,18 +230,7 @@ impl Elaborator<'_> {
         };
         let (sized, given): (Vec<Given>, Vec<Given>) = given.into_iter().partition(is_size);
         sizes.bound.extend(sized.into_iter().map(|g| (g.name, g.value)));
-        let slots = bind(given, f.params.len(), parameter).map_err(|(g, why)| match why {
-            Misplaced::Unknown => self.no_parameter(f, &g),
-            Misplaced::Twice(k) => {
-                let message = format!("`{}` is given twice", f.params[k].name.name);
-                self.error("elaborate::arguments", g.span, message)
-            }
-            Misplaced::TooMany => {
-                let message = takes(&f.name.dotted(), f.params.len());
-                let d = Diagnostic::error("elaborate::arguments", g.span, message);
-                self.report(d.label(f.name.span, "declared here"))
-            }
-        })?;
+        let slots = bind(given, f.params.len(), parameter).map_err(|(g, why)| self.misplaced(f, &g, why))?;
         for (p, slot) in f.params.iter().zip(slots) {
             let (value, at) = match (slot, p.default) {
                 (Some(g), _) => (g.value, g.span),
@@ -270,6 +259,22 @@ impl Elaborator<'_> {
             }
         }
         Ok(sizes)
+    }
+
+    /// Reports an argument of a function that has no parameter.
+    pub fn misplaced(&mut self, f: &ast::Fn, g: &Given, why: Misplaced) -> girder_source::Failed {
+        match why {
+            Misplaced::Unknown => self.no_parameter(f, g),
+            Misplaced::Twice(k) => {
+                let message = format!("`{}` is given twice", f.params[k].name.name);
+                self.error("elaborate::arguments", g.span, message)
+            }
+            Misplaced::TooMany => {
+                let message = takes(&f.name.dotted(), f.params.len());
+                let d = Diagnostic::error("elaborate::arguments", g.span, message);
+                self.report(d.label(f.name.span, "declared here"))
+            }
+        }
     }
 
     fn no_parameter(&mut self, f: &ast::Fn, g: &Given) -> girder_source::Failed {

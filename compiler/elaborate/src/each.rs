@@ -11,7 +11,7 @@ mod operand;
 mod codelet;
 mod pieces;
 
-use crate::binding::{bind, takes};
+use crate::binding::bind;
 use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
 use crate::gradients::formulas::Derived;
@@ -216,11 +216,7 @@ impl Elaborator<'_> {
     /// Returns the arguments in the order of the parameters, with defaults, which are text of the function's module.
     fn each_arguments(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
-        let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
-            let message = takes(&f.name.dotted(), f.params.len());
-            let d = girder_source::Diagnostic::error("elaborate::arguments", g.span, message);
-            self.report(d.label(f.name.span, "declared here"))
-        })?;
+        let slots = bind(given, f.params.len(), parameter).map_err(|(g, why)| self.misplaced(f, &g, why))?;
         let mut values = Vec::with_capacity(slots.len());
         for (p, slot) in f.params.iter().zip(slots) {
             values.push(match (slot, p.default) {

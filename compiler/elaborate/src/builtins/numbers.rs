@@ -80,6 +80,7 @@ impl Elaborator<'_> {
             ("string", [Value::Float(x)]) => Value::Str(format!("{x:?}").into()),
             ("string", [Value::Str(s)]) => Value::Str(s.clone()),
             ("string", [Value::Bool(b)]) => Value::Str(b.to_string().into()),
+            ("string", [Value::Type(ty)]) => Value::Str(ty.name().into()),
             ("min", [first, rest @ ..]) => return self.fold_extreme(first, rest, true, span),
             ("max", [first, rest @ ..]) => return self.fold_extreme(first, rest, false, span),
             ("log2", [Value::Int(a)]) => {

@@ -68,7 +68,12 @@ impl Elaborator<'_> {
         for t in &tensors {
             let s = t.view.shape();
             let fits = s.len() == rank && (0..rank).all(|k| k == axis || s[k] == shape[k]);
-            if t.ty != ty || !fits {
+            if t.ty != ty {
+                let message = format!("`concat` of elements of {ty} and of {}", t.ty);
+                let help = format!("convert one of the tensors: `{ty}(…)` or `{}(…)`", t.ty);
+                return Err(self.error_help("elaborate::type_mismatch", at, message, help));
+            }
+            if !fits {
                 let message = format!(
                     "{} and {} cannot be concatenated along axis {axis}",
                     tensors[0].type_name(),
