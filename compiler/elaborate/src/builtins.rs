@@ -78,6 +78,7 @@ impl Elaborator<'_> {
                 self.of_class(if name == "params" { VarClass::Param } else { VarClass::State }, of)
             }
             "assert" => self.static_assert(given, span),
+            "note_step" => self.note_step(given, span),
             "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "difference" | "overlap" | "has" | "kind_of"
             | "list" | "reversed" => self.call_list(name, given, span),
             _ => self.call_number(name, given, span),

@@ -30,6 +30,7 @@ use crate::gradients::rule_table::Rules;
 use crate::maps::rows::VarRows;
 use crate::memo_table::MemoTable;
 use crate::modules::{Loader, Modules};
+use crate::optimiser_steps::NotedStep;
 use crate::references::ItemId;
 use crate::statement_times::StatementTimes;
 use crate::value::{READ_FIRST, Value};
@@ -43,6 +44,7 @@ use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast;
 use girder_typing::ModuleRef;
 use reporter::Reporter;
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 /// The elaborator of one root module.
@@ -93,6 +95,10 @@ pub struct Elaborator<'a> {
     pub rules: Rules,
     /// Derivatives of functions of numbers.
     pub formulas: Formulas,
+    /// Steps of optimisers in the programs that are being elaborated.
+    pub noted_steps: Vec<NotedStep>,
+    /// The pairs of calls of optimisers that were reported.
+    pub slots_reported: FxHashSet<(Span, Span)>,
 }
 
 impl<'a> Elaborator<'a> {
@@ -126,6 +132,8 @@ impl<'a> Elaborator<'a> {
             recorder,
             rules,
             formulas: Formulas::default(),
+            noted_steps: vec![],
+            slots_reported: FxHashSet::default(),
         }
     }
 

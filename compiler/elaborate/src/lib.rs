@@ -63,6 +63,7 @@ mod replicas;
 mod remotes;
 mod copy_elision;
 mod effects;
+mod optimiser_steps;
 mod programs;
 mod codelets;
 

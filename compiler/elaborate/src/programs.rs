@@ -155,6 +155,7 @@ impl Elaborator<'_> {
         let body = body?;
         let origin = self.graph.origins.add(p.name.span, None, unique.clone());
         let body = add_body(&mut self.graph, body, origin);
+        self.check_noted_steps(body);
         let id = self.graph.programs.push(Program { name: unique, entry: is_host, body, origin });
         self.entities.made_programs.insert(key, id);
         Ok(id)

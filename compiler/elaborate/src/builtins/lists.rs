@@ -120,7 +120,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the tensors in a nested value, in order.
-    pub(super) fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+    pub(crate) fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
         self.charge(span)?;
         match value {
             Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),

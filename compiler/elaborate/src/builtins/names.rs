@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 52] = [
+pub const NAMES: [&str; 53] = [
     "tile",
     "ipu",
     "linear",
@@ -53,6 +53,7 @@ pub const NAMES: [&str; 52] = [
     "stopped",
     "drawn",
     "call_site",
+    "note_step",
     "normal_cdf",
 ];
 
