@@ -107,6 +107,10 @@ impl Elaborator<'_> {
         };
         let mut all = Vec::new();
         self.leaves(&nest.value, nest.span, &mut all)?;
+        // States are captured by the functions of a layer, since they are not trained as its members are.
+        if class == VarClass::State {
+            self.captured_beside(&nest.value, nest.span, &mut all)?;
+        }
         all.retain(|leaf| matches!(leaf, Value::Tensor(t) if self.is_of_class(t, class)));
         Ok(Value::List(Arc::new(all)))
     }
