@@ -1,5 +1,5 @@
-//! Runs every `gir` block of `docs/language.md`, `docs/gradients.md`, `docs/networks.md`, `docs/many-ipus.md` and
-//! `docs/poplar.md`, and compares its outcome with the comments at its end.
+//! Runs every `gir` block of `docs/language.md`, `docs/gradients.md`, `docs/networks.md`, `docs/training.md`,
+//! `docs/many-ipus.md` and `docs/poplar.md`, and compares its outcome with the comments at its end.
 //!
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
@@ -63,6 +63,11 @@ fn every_snippet_about_gradients_has_the_stated_outcome() {
 #[test]
 fn every_snippet_about_networks_has_the_stated_outcome() {
     snippets_have_the_stated_outcome("networks.md", 2);
+}
+
+#[test]
+fn every_snippet_about_training_has_the_stated_outcome() {
+    snippets_have_the_stated_outcome("training.md", 5);
 }
 
 #[test]
