@@ -6,7 +6,7 @@ use crate::gradients::tape::EntryKind;
 use crate::value::Given;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::StreamId;
-use girder_ir::program::Effect;
+use girder_ir::program::{Effect, UntilWritten};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{Arg, ExprId, ExprKind};
@@ -135,15 +135,16 @@ impl Elaborator<'_> {
     pub fn undef(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [x, filled] = self.arguments("undef", ["x", "filled?"], given, span)?;
         let filled = self.flag(filled)?;
+        let until_written = if filled { UntilWritten::StatedUnread } else { UntilWritten::MayBeRead };
         let x = x.ok_or(Failed)?;
-        self.end_values(&x.value, filled, x.span, span).map(|()| Value::Unit)
+        self.end_values(&x.value, until_written, x.span, span).map(|()| Value::Unit)
     }
 
-    fn end_values(&mut self, value: &Value, filled: bool, at: Span, span: Span) -> Result<()> {
+    fn end_values(&mut self, value: &Value, until_written: UntilWritten, at: Span, span: Span) -> Result<()> {
         self.charge(span)?;
         match value {
-            Value::List(l) => l.iter().try_for_each(|v| self.end_values(v, filled, at, span)),
-            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.end_values(v, filled, at, span)),
+            Value::List(l) => l.iter().try_for_each(|v| self.end_values(v, until_written, at, span)),
+            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.end_values(v, until_written, at, span)),
             Value::Tensor(t) => {
                 self.writable(&t.view, span)?;
                 if t.view.parts.len() > 1 {
@@ -154,7 +155,7 @@ impl Elaborator<'_> {
                     return Ok(());
                 }
                 let begin = self.moment();
-                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone(), filled }), span)?;
+                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone(), until_written }), span)?;
                 self.record(begin, EntryKind::Fill { dst: t.view.clone() }, span);
                 Ok(())
             }

@@ -1,7 +1,7 @@
 //! Temporaries that a loop fills row by row: `repeat i in 0..n { x[i] <- …; }`.
 //!
 //! One iteration writes one row, so without this the values before the loop seem to be needed. If all steps of the body
-//! that touch the variable write the row of the iteration, an `undef(x, filled: true)` before the loop ends them.
+//! that touch the variable write the row of the iteration, an `undef` before the loop ends them.
 //!
 //! Invariant: the elements of such an `undef` are written before anything reads them.
 
@@ -12,7 +12,7 @@ use crate::rows::RunTimeIndex;
 use crate::value::{Range, Tensor};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::{ComputeSetId, VarId};
-use girder_ir::program::Effect;
+use girder_ir::program::{Effect, UntilWritten};
 use girder_source::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -47,7 +47,7 @@ impl Elaborator<'_> {
             }
             let what = w.of.slice(w.axis, start, range.count, 1).canonical();
             let Some(around) = self.emission.body_mut().filter(|_| what.parts.len() == 1) else { continue };
-            let kind = NodeKind::Effect(Effect::Undef { what, filled: true });
+            let kind = NodeKind::Effect(Effect::Undef { what, until_written: UntilWritten::Unread });
             around.nodes.push(Node { kind, origin, at: begin, reverse, stage });
         }
     }

@@ -138,14 +138,26 @@ pub enum Effect {
     Undef {
         /// The elements.
         what: View,
-        /// Whether all of them are written before any is read, though a reader of the graph cannot see it.
-        filled: bool,
+        /// What is known about reads of them before they are written again.
+        until_written: UntilWritten,
     },
     /// `agree(x);`: the elements are equal in all replicas, which `check-replicas` proves; then the step leaves.
     Agree {
         /// The elements.
         what: View,
     },
+}
+
+/// What is known about reads of elements whose values have ended, before they are written again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UntilWritten {
+    /// Nothing: some step may read the zeros.
+    MayBeRead,
+    /// The text states that no step reads them. If one does, it reads zeros.
+    StatedUnread,
+    /// This compilation has proven that no step reads them, so an engine need not write zeros. Printed text only states
+    /// it.
+    Unread,
 }
 
 impl Step {

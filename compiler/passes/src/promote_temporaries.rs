@@ -4,6 +4,9 @@
 //! differ. Such a temporary becomes persistent: it is zero when the program is loaded and keeps its value from then on.
 //! This costs memory, and never changes the meaning of a program that writes first.
 //!
+//! The same analysis finds the `undef`s after which no step reads the elements before they are written again, and marks
+//! them.
+//!
 //! Invariant: afterwards no temporary is live at the entry of a program that the host runs. A second run changes
 //! nothing.
 
@@ -12,8 +15,10 @@ use crate::liveness::{Ended, Exposed, Liveness};
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
-use girder_ir::program::{Effect, StepKind};
+use girder_ir::ids::StepId;
+use girder_ir::program::{Effect, StepKind, UntilWritten};
 use girder_source::{Diagnostic, Result};
+use rustc_hash::FxHashSet;
 
 /// The pass `promote-temporaries`.
 pub struct PromoteTemporaries;
@@ -28,15 +33,20 @@ impl Pass for PromoteTemporaries {
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         let liveness = Liveness::with(&graph, &cx.covers(&graph));
         // A reverse program reads a kept value only where the program before it made one.
-        let is_filled = |kind: &StepKind| matches!(kind, StepKind::Effect(Effect::Undef { filled: true, .. }));
-        let is_written = |e: &&Ended| !graph.steps[e.undef].reverse && !is_filled(&graph.steps[e.undef].kind);
-        for ended in liveness.ended.iter().filter(is_written) {
+        let may_be_read = |e: &&Ended| {
+            let step = &graph.steps[e.undef];
+            let until = UntilWritten::MayBeRead;
+            !step.reverse
+                && matches!(step.kind, StepKind::Effect(Effect::Undef { until_written, .. }) if until_written == until)
+        };
+        for ended in liveness.ended.iter().filter(may_be_read) {
             cx.diagnostics.push(read_of_ended(&graph, ended));
         }
-        for exposed in liveness.exposed {
-            cx.diagnostics.push(warning(&graph, &exposed));
+        for exposed in &liveness.exposed {
+            cx.diagnostics.push(warning(&graph, exposed));
             graph.vars[exposed.var].class = VarClass::Var;
         }
+        mark_unread(&mut graph, &liveness.ended);
         Ok(graph)
     }
 
@@ -55,6 +65,19 @@ impl Pass for PromoteTemporaries {
             *graph = Self::run(std::mem::take(graph), cx)?;
         }
         Ok(())
+    }
+}
+
+/// Marks the `undef`s of temporaries that no step reads before they are written again. `ended` has the others.
+fn mark_unread(graph: &mut Graph, ended: &[Ended]) {
+    let may_be_read: FxHashSet<StepId> = ended.iter().map(|e| e.undef).collect();
+    for (id, step) in graph.steps.iter_mut() {
+        if let StepKind::Effect(Effect::Undef { what, until_written }) = &mut step.kind
+            && !may_be_read.contains(&id)
+            && what.parts.iter().all(|p| graph.vars[p.var].class == VarClass::Temp)
+        {
+            *until_written = UntilWritten::Unread;
+        }
     }
 }
 

@@ -127,6 +127,10 @@ impl<'e> Fast<'e> {
 }
 
 impl Store for Fast<'_> {
+    fn fills_unread(&self) -> bool {
+        false
+    }
+
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
         for &task in &self.sets[set] {
             self.pool.run(task);

@@ -26,6 +26,11 @@ pub(crate) trait Store {
     /// Performs a copy inside a replica.
     fn copy(&mut self, copy: CopyId);
 
+    /// Returns whether `undef` writes zeros also where no step reads them.
+    fn fills_unread(&self) -> bool {
+        true
+    }
+
     /// Selects the replica whose memory the other functions access.
     fn select(&self, replica: u32);
 

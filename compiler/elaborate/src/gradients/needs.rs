@@ -25,7 +25,7 @@ use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
-use girder_ir::program::Effect;
+use girder_ir::program::{Effect, UntilWritten};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
@@ -265,7 +265,7 @@ impl Elaborator<'_> {
                 continue;
             }
             let what = View::whole(var, &self.graph.vars[var].shape).canonical();
-            let node = NodeKind::Effect(Effect::Undef { what, filled: false });
+            let node = NodeKind::Effect(Effect::Undef { what, until_written: UntilWritten::Unread });
             let origin = self.origin_at(e.span);
             let path = w.path[..k].to_vec();
             let stage = self.emission.stage();

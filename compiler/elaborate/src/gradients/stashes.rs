@@ -6,7 +6,7 @@ use super::state::ReverseWalk;
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Tensor, Value};
 use girder_ir::ids::StreamId;
-use girder_ir::program::Effect;
+use girder_ir::program::{Effect, UntilWritten};
 use girder_source::{Failed, OriginId, Result, Span};
 use smol_str::SmolStr;
 
@@ -110,12 +110,13 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Gives up the contents of a stash before the outermost loop.
+    /// Gives up the contents of a stash before the outermost loop. The reverse program reads the rows that are written.
     fn give_up_stash(&mut self, w: &ReverseWalk, stash: &Tensor, span: Span) {
         let (outer, before) = (&w.loops[0].path, w.loops[0].during.start);
         let what = stash.view.clone().canonical();
         let origin = self.origin_at(span);
-        let (kind, stage) = (NodeKind::Effect(Effect::Undef { what, filled: false }), self.emission.stage());
+        let (kind, stage) =
+            (NodeKind::Effect(Effect::Undef { what, until_written: UntilWritten::Unread }), self.emission.stage());
         let give_up = Node { kind, origin, at: before, reverse: true, stage };
         self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
     }

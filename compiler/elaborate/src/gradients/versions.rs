@@ -107,8 +107,8 @@ impl Elaborator<'_> {
             NodeKind::Par(list) => {
                 NodeKind::Par(list.into_iter().map(|b| self.renamed_body(b, versions, during, to)).collect())
             }
-            NodeKind::Effect(Effect::Undef { what, filled }) => {
-                NodeKind::Effect(Effect::Undef { what: versions.view(&what, at), filled })
+            NodeKind::Effect(Effect::Undef { what, until_written }) => {
+                NodeKind::Effect(Effect::Undef { what: versions.view(&what, at), until_written })
             }
             NodeKind::Effect(Effect::Agree { what }) => {
                 NodeKind::Effect(Effect::Agree { what: versions.view(&what, at) })

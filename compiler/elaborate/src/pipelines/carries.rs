@@ -19,7 +19,7 @@ use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Place, Tensor, Value};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
-use girder_ir::program::Effect;
+use girder_ir::program::{Effect, UntilWritten};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Failed, Result, Span};
@@ -181,7 +181,7 @@ impl Elaborator<'_> {
             let (span, name) = (c.span, self.graph.vars[var].name.clone());
             let what = self.whole(var).view.canonical();
             let ((), nodes) = self.named_nodes(c.phases[first].place, &name, true, |this| {
-                this.push(NodeKind::Effect(Effect::Undef { what, filled: false }), span)
+                this.push(NodeKind::Effect(Effect::Undef { what, until_written: UntilWritten::MayBeRead }), span)
             })?;
             c.zeros.extend(nodes);
         }
@@ -280,7 +280,7 @@ impl Elaborator<'_> {
             if rows > 1 {
                 // Rows are written one by one, and each before it is read.
                 let what = tensor.view.clone().canonical();
-                this.push(NodeKind::Effect(Effect::Undef { what, filled: false }), span)?;
+                this.push(NodeKind::Effect(Effect::Undef { what, until_written: UntilWritten::MayBeRead }), span)?;
             }
             Ok(tensor)
         })?;

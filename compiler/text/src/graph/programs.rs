@@ -5,7 +5,7 @@
 
 use super::Printer;
 use girder_ir::ids::StepId;
-use girder_ir::program::{Effect, StepKind};
+use girder_ir::program::{Effect, StepKind, UntilWritten};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::Span;
@@ -176,10 +176,10 @@ impl Printer<'_> {
                 }
                 ("abort", args)
             }
-            Effect::Undef { what, filled } => {
+            Effect::Undef { what, until_written } => {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
                 let mut args = vec![arg(self.scalar_view(what, any))];
-                if *filled {
+                if *until_written != UntilWritten::MayBeRead {
                     args.push(named("filled", self.make.bool(true)));
                 }
                 ("undef", args)
