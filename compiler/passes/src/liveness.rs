@@ -24,13 +24,14 @@ mod flow;
 mod leaves;
 mod order;
 mod carried;
+mod exposed;
 
 pub use carried::carried;
 pub use order::LivenessOrder;
 
 use crate::footprint::Covers;
-use crate::steps::steps_of;
 use atoms::Atoms;
+use exposed::exposed;
 use flow::{Flow, Summaries};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId, VarId};
@@ -59,7 +60,7 @@ pub struct Exposed {
     pub var: VarId,
     /// The first program that may read it.
     pub program: ProgramId,
-    /// The first step of that program that reads it, in the order of the text; `None` if a called program reads it.
+    /// The first step, in the order of the text, that may read it before it is written. A called program may contain it.
     pub reader: Option<StepId>,
 }
 
@@ -87,7 +88,7 @@ impl Liveness {
         let leaves = Leaves::of(graph, covers);
         let (atoms, effects, summaries) = analysed(graph, &order, &leaves);
         let (ranges, ended) = Flow::new(graph, &order, &atoms, &effects, &summaries).ranges();
-        let exposed = exposed(graph, &leaves, &atoms, &summaries);
+        let exposed = exposed(graph, &atoms, &effects, &summaries);
         let ended = ended.into_iter().map(|(undef, var)| Ended { undef, var, reader: leaves.reader(undef, var) });
         Liveness { order, ranges, exposed, ended: ended.collect() }
     }
@@ -139,22 +140,6 @@ fn undefined(graph: &Graph) -> impl Iterator<Item = VarId> {
         _ => None,
     };
     graph.steps.values().filter_map(what)
-}
-
-fn exposed(graph: &Graph, leaves: &Leaves, atoms: &Atoms, summaries: &Summaries) -> Vec<Exposed> {
-    let mut found: Vec<Exposed> = vec![];
-    let mut seen = FxHashSet::default();
-    for (program, p) in graph.programs.iter().filter(|(_, p)| p.entry) {
-        for &atom in summaries.program_uses(program) {
-            let var = atoms.owner(atom);
-            if seen.insert(var) {
-                let reader = steps_of(graph, p.body).find(|&s| leaves.reads(s, var));
-                found.push(Exposed { var, program, reader });
-            }
-        }
-    }
-    found.sort_by_key(|e| e.var);
-    found
 }
 
 #[cfg(test)]

@@ -70,6 +70,11 @@ impl Summaries {
         all
     }
 
+    /// Returns whether a step may read an atom before it overwrites it.
+    pub fn step_uses(&self, step: StepId, atom: u32) -> bool {
+        self.steps[step].uses.contains(&atom)
+    }
+
     /// Returns the atoms that a program may read before it writes them, ascending.
     pub fn program_uses(&self, program: ProgramId) -> &[u32] {
         &self.uses[program]

@@ -94,11 +94,6 @@ impl Leaves {
         Effects { list, of_step: self.of_step.clone(), none: AtomEffect::default() }
     }
 
-    /// Returns whether a step reads some of a temporary.
-    pub fn reads(&self, step: StepId, var: VarId) -> bool {
-        self.of_step[step].is_some_and(|i| self.list[i as usize].reads.iter().any(|f| f.var == var))
-    }
-
     /// Returns the first step after `step`, in the order of the text, that reads some of the elements of a temporary
     /// that `step` writes; the first of all if none follows.
     pub fn reader(&self, step: StepId, var: VarId) -> Option<StepId> {
