@@ -288,9 +288,7 @@ impl<'a> Elaborator<'a> {
             this.block(body).map(drop)
         })?;
         let index = slot.map(|(_, var, start, step)| (var, start, step));
-        if let Some((var, ..)) = index {
-            self.end_before_filling(&body, var, range, begin, span);
-        }
+        self.end_before_filling(&body, index.map(|(var, ..)| var), range, begin, span);
         let record = EntryKind::Repeat { count: range.count, index, body: tape_of(&body), attributes };
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)?;
         self.record(begin, record, span);

@@ -20,7 +20,7 @@ pub use codelet_table::{Captured, CapturedFn, Closed, Closures, CodeletTable, Ge
 pub use emission::Runs;
 pub use entities::Set;
 pub use nodes::{Body, Node, NodeKind, add_body};
-pub use rows_set::{RowWrite, RowsSet};
+pub use rows_set::{RowWrite, RowsSet, Writer};
 pub use scopes::{Binding, Global, Scopes};
 
 use crate::context::{Arguments, Context};

@@ -166,15 +166,22 @@ impl Elaborator<'_> {
 
     fn put(&mut self, x: &Tensor, at: &[RunTimeIndex], value: Tensor, span: Span) -> Result<()> {
         let Some((first, rest)) = at.split_first() else { return Ok(()) };
+        let (mut value, mut read) = (value, None);
         if !rest.is_empty() {
             // Changes the rows that the first index selects, and writes them back.
             let part = self.read_rows(x, first, span)?;
             let dropped = usize::from(first.count.is_none());
             let rest: Vec<_> = rest.iter().map(|i| RunTimeIndex { axis: i.axis - dropped, ..i.clone() }).collect();
             self.put(&part, &rest, value, span)?;
-            return self.put_rows(x, first, part, span);
+            read = Some(part.view.clone());
+            value = part;
         }
-        self.put_rows(x, first, value, span)
+        let before = self.emission.count();
+        self.put_rows(x, first, value, span)?;
+        if self.emission.count() > before {
+            self.note_row_write(x, at, read.as_ref());
+        }
+        Ok(())
     }
 
     fn put_rows(&mut self, x: &Tensor, index: &RunTimeIndex, value: Tensor, span: Span) -> Result<()> {
@@ -187,12 +194,7 @@ impl Elaborator<'_> {
         let moved = index.count.is_some() && value.view.rank() > 0;
         let value = Tensor { view: if moved { to_front(&value.view, index.axis) } else { value.view }, ty: value.ty };
         let name = if index.count.is_some() { "put_rows" } else { "put_row" };
-        let before = self.emission.count();
-        self.call_rows(name, &to_front(&x.view, index.axis), x.ty, &index, Some(value), span)?;
-        if self.emission.count() > before {
-            self.note_row_write(x, &index);
-        }
-        Ok(())
+        self.call_rows(name, &to_front(&x.view, index.axis), x.ty, &index, Some(value), span).map(drop)
     }
 
     /// Calls a function of the library on the first axis of a view.

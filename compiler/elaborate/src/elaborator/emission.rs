@@ -195,6 +195,11 @@ impl Emission {
     }
 
     /// Returns the innermost body.
+    pub fn body(&self) -> Option<&Body> {
+        self.bodies.last()
+    }
+
+    /// Returns the innermost body, to change it.
     pub fn body_mut(&mut self) -> Option<&mut Body> {
         self.bodies.last_mut()
     }

@@ -19,7 +19,7 @@ pub struct Body {
     pub nodes: Vec<Node>,
     /// Steps that read rows at run time.
     pub rows: Vec<RowsSet>,
-    /// Steps that write a row of a temporary whose number is known only at run time.
+    /// Steps that write elements of a temporary at indices that are known only at run time.
     pub row_writes: Vec<RowWrite>,
     /// What is recorded of the steps, in a program with gradients.
     pub tape: Tape,
@@ -29,6 +29,7 @@ impl Body {
     /// Inserts steps before a position.
     pub fn insert(&mut self, position: usize, nodes: Vec<Node>) {
         self.rows.iter_mut().for_each(|r| r.shift(position, nodes.len()));
+        self.row_writes.iter_mut().for_each(|w| w.shift(position, nodes.len()));
         self.nodes.splice(position..position, nodes);
     }
 }

@@ -29,17 +29,35 @@ impl RowsSet {
     }
 }
 
-/// A write of the row of a temporary whose number is the value of a variable.
+/// A write of the elements of a temporary at the values of some variables along some axes.
 #[derive(Clone, Debug)]
 pub struct RowWrite {
-    /// The variable with the number.
-    pub index: VarId,
+    /// The axes, and the variables whose values are the indices. The other axes are written in full.
+    pub at: Vec<(usize, VarId)>,
     /// The temporary.
     pub var: VarId,
-    /// All rows.
+    /// The elements along the axes.
     pub of: View,
-    /// The axis of the rows.
-    pub axis: usize,
-    /// The compute set that writes the row.
-    pub set: ComputeSetId,
+    /// What writes them.
+    pub by: Writer,
+}
+
+/// The steps of a body that write the elements. They read the temporary only to write back what they have read.
+#[derive(Clone, Debug)]
+pub enum Writer {
+    /// Compute sets.
+    Sets(Vec<ComputeSetId>),
+    /// The step at a position, with all that is inside it.
+    Step(usize),
+}
+
+impl RowWrite {
+    /// Follows the insertion of steps.
+    pub fn shift(&mut self, position: usize, count: usize) {
+        if let Writer::Step(at) = &mut self.by
+            && *at >= position
+        {
+            *at += count;
+        }
+    }
 }
