@@ -10,6 +10,7 @@ use crate::rows::Selection;
 use crate::value::Value;
 use cranelift_entity::EntityRef;
 use girder_ir::ids::VarId;
+use girder_ir::view::View;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 use std::time::Instant;
@@ -395,13 +396,7 @@ impl Elaborator<'_> {
             Target::Rows(selection) => &selection.base.view,
             Target::Value(_) => return Ok(()),
         };
-        let rows = &self.entities.copies_of_rows;
-        // A state lasts although no name is left.
-        let is_lost = |var: VarId| {
-            let is_new = var.index() >= vars && !self.graph.vars[var].is_persistent();
-            is_new && !rows.contains(&var) && !self.named_anywhere(var)
-        };
-        if view.parts.is_empty() || !view.parts.iter().all(|p| is_lost(p.var)) {
+        if !self.is_lost(view, vars) {
             return Ok(());
         }
         let tree = self.tree();
@@ -419,6 +414,17 @@ impl Elaborator<'_> {
         };
         let message = "this is a new tensor without a name, so writing it is lost";
         Err(self.error_help("elaborate::copied_target", span, message, help))
+    }
+
+    /// Returns whether nothing can read what is written to a view: all of its variables are new, and no name keeps them.
+    /// `vars` is the number of variables before the view was evaluated.
+    pub fn is_lost(&self, view: &View, vars: usize) -> bool {
+        // A state lasts although no name is left. Copies of rows have a message of their own.
+        let is_lost = |var: VarId| {
+            let is_new = var.index() >= vars && !self.graph.vars[var].is_persistent();
+            is_new && !self.entities.copies_of_rows.contains(&var) && !self.named_anywhere(var)
+        };
+        !view.parts.is_empty() && view.parts.iter().all(|p| is_lost(p.var))
     }
 
     fn not_writable(&mut self, found: &Value, span: Span) -> Failed {

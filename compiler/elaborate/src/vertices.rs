@@ -168,6 +168,7 @@ impl<'a> Elaborator<'a> {
         self.no_attributes(&v.attrs, "a vertex")?;
         let (module, item) = self.find_codelet(&v.codelet)?;
         let header = self.header(module, item)?;
+        let vars = self.graph.vars.len();
         let slots = self.vertex_arguments(v, &header)?;
         let explicit = v.generics.iter().map(|&g| self.generic_arg(g)).collect::<Result<Vec<_>>>()?;
         let tensors = slots.iter().map(|(value, _)| if let Value::Tensor(t) = value { Some(t.ty) } else { None });
@@ -182,6 +183,9 @@ impl<'a> Elaborator<'a> {
                 continue;
             }
             let t = self.vertex_view(field, &known, value, span)?;
+            if field.dir != Dir::In && self.is_lost(&t.view, vars) {
+                return Err(self.lost_field(&field.name, span));
+            }
             types.push((id, t.ty));
             views.push(t.view);
         }

@@ -90,6 +90,7 @@ impl<'a> Evaluator<'_, 'a> {
         let header = self.base.header(codelet.0, codelet.1)?;
         let position = |name: &str| header.fields.iter().position(|f| f.name == name);
         let slots = bind(&v.args, header.fields.len(), position).map_err(|_| Stop::Leave)?;
+        let vars = self.base.graph.vars.len();
         let mut fields: Vec<(Batch, Span)> = vec![];
         for slot in slots {
             let value = slot.ok_or(Stop::Leave)?.value;
@@ -97,7 +98,9 @@ impl<'a> Evaluator<'_, 'a> {
         }
         for (field, (batch, _)) in header.fields.iter().zip(&fields) {
             let is_view = |view: &View| {
-                field.dir != Dir::Const && view.rank() == field.rank && !self.base.writes_copy_of_rows(field.dir, view)
+                let is_lost = field.dir != Dir::In && self.base.is_lost(view, vars);
+                let fits = field.dir != Dir::Const && view.rank() == field.rank;
+                fits && !is_lost && !self.base.writes_copy_of_rows(field.dir, view)
             };
             let fits = match batch {
                 Batch::View { like, .. } => is_view(&like.view),

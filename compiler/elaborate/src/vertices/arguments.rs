@@ -8,7 +8,7 @@ use crate::value::Value;
 use girder_ir::codelet::{Dir, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
-use girder_source::{Diagnostic, Result, Span, closest};
+use girder_source::{Diagnostic, Failed, Result, Span, closest};
 use girder_syntax::ast;
 use girder_typing::{Header, HeaderType};
 use std::sync::Arc;
@@ -122,6 +122,13 @@ impl Elaborator<'_> {
             return Err(self.report(d));
         }
         Ok(t)
+    }
+
+    /// Reports that a field would write a new tensor that nothing can read.
+    pub(super) fn lost_field(&mut self, field: &str, span: Span) -> Failed {
+        let message = format!("this is a new tensor without a name, so what the field `{field}` writes is lost");
+        let help = "connect a variable, or name the new tensor before the `compute`: `let t = …;`";
+        self.error_help("elaborate::copied_target", span, message, help)
     }
 
     /// Returns whether a field would write a copy of rows that an index selected at run time.
