@@ -28,8 +28,9 @@ impl Elaborator<'_> {
     /// Evaluates `drawn("normal", seed: 1, site: 7, scale: 0.05)`, or with `fan`, `gain` and `stack` instead of numbers
     /// of the distribution.
     pub(crate) fn drawn(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
-        let names = ["kind", "seed?", "site?", "mean?", "scale?", "lo?", "hi?", "fan?", "gain?", "stack?"];
-        let [kind, seed, site, mean, scale, lo, hi, fan, gain, stack] = self.arguments("drawn", names, given, span)?;
+        let names = ["kind", "seed?", "site?", "mean?", "scale?", "lo?", "hi?", "fan?", "gain?", "stack?", "type?"];
+        let [kind, seed, site, mean, scale, lo, hi, fan, gain, stack, ty] =
+            self.arguments("drawn", names, given, span)?;
         let kind = match kind.ok_or(Failed)? {
             Given { value: Value::Str(name), span: at, .. } => match name.as_str() {
                 "uniform" => Kind::Uniform,
@@ -53,7 +54,8 @@ impl Elaborator<'_> {
             }
             None => Scaled::Fixed(self.law(kind, [mean, scale, lo, hi], span)?),
         };
-        Ok(Value::Drawn(Arc::new(Drawing { law, seed, site })))
+        let ty = self.drawn_type(ty)?;
+        Ok(Value::Drawn(Arc::new(Drawing { law, seed, site, ty })))
     }
 
     fn law(&mut self, kind: Kind, [mean, scale, lo, hi]: [Option<Given>; 4], span: Span) -> Result<Law> {
@@ -106,6 +108,15 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Returns the type in which numbers are to be drawn, if it is given.
+    fn drawn_type(&mut self, given: Option<Given>) -> Result<Option<ElemType>> {
+        match given {
+            None | Some(Given { value: Value::Unit, .. }) => Ok(None),
+            Some(Given { value: Value::Type(ty), .. }) => Ok(Some(ty)),
+            Some(g) => Err(self.expected("a type", &g.value, g.span)),
+        }
+    }
+
     fn real(&mut self, given: Option<Given>, default: f64) -> Result<f64> {
         match given.map(|g| (g.value, g.span)) {
             None => Ok(default),
@@ -134,6 +145,11 @@ impl Elaborator<'_> {
             let message = format!("numbers are drawn for f32 and f64, not for {ty}");
             let help = "draw in a program, with a shape: `random.integers([n], seed: 1, lo: 0, hi: 10)`";
             return Err(self.error_help("elaborate::drawn", span, message, help));
+        }
+        if let Some(stated) = d.ty.filter(|&stated| stated != ty) {
+            let message = format!("these numbers are drawn in {stated}, but the variable is {}", shaped(ty, shape));
+            let help = "leave `T` out: an initial value has the type of its variable";
+            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
         }
         let law = match d.law {
             Scaled::Fixed(law) => law,

@@ -3,6 +3,7 @@
 //! Invariant: a fixed distribution is valid ([`Law::is_valid`]).
 
 use girder_ir::drawn::Law;
+use girder_ir::types::ElemType;
 
 /// The standard deviation of a standard normal number restricted to -2..=2.
 const TRUNCATED_AT_2: f64 = 0.879_625_661_034_239_8;
@@ -16,6 +17,8 @@ pub struct Drawing {
     pub seed: u64,
     /// The site; `None`: from the name of the variable.
     pub site: Option<u64>,
+    /// The type of the variable, if the text gives it.
+    pub ty: Option<ElemType>,
 }
 
 /// A distribution, which may depend on the shape of the variable.
