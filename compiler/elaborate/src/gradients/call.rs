@@ -7,10 +7,17 @@ use super::state::ReverseWalk;
 use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};
+use girder_ir::ids::VarId;
 use girder_ir::types::Scalar;
 use girder_source::{Diagnostic, Result, Span};
+use smol_str::SmolStr;
 
 impl Elaborator<'_> {
+    /// Returns the name of a variable for messages: where values are computed again, that of the variable in the text.
+    pub(super) fn name_in_text(&self, var: VarId) -> SmolStr {
+        self.graph.vars[self.recorder.in_text(var)].name.clone()
+    }
+
     /// Elaborates `grad(loss, wrt: s, dy: d)`.
     pub fn grad(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [loss, wrt, dy] = self.arguments("grad", ["loss", "wrt", "dy?"], given, span)?;
@@ -69,8 +76,7 @@ impl Elaborator<'_> {
         }
         // After an error, steps that use the others may be missing.
         if !missing.is_empty() && !self.reporter.has_errors() {
-            let names: Vec<String> =
-                missing.iter().take(4).map(|&v| format!("`{}`", self.graph.vars[v].name)).collect();
+            let names: Vec<String> = missing.iter().take(4).map(|&v| format!("`{}`", self.name_in_text(v))).collect();
             let more = if missing.len() > 4 { format!(" and {} more", missing.len() - 4) } else { String::new() };
             let message = format!("the loss does not depend on {}{more}", names.join(", "));
             let d = Diagnostic::warning("grad::unused", wrt.span, message);
@@ -141,7 +147,7 @@ impl Elaborator<'_> {
             return Err(self.error_help("grad::integer", span, message, help));
         }
         if let Some(t) = leaves.iter().find(|t| t.view.has_aliases()) {
-            let name = t.view.vars().first().map(|&v| self.graph.vars[v].name.clone()).unwrap_or_default();
+            let name = t.view.vars().first().map(|&v| self.name_in_text(v)).unwrap_or_default();
             let message = format!("`wrt` names elements of `{name}` several times");
             let help = "take the gradient by the tensor itself, or use `copy(…)` of the view in the loss and in `wrt`";
             return Err(self.error_help("grad::overlapping_view", span, message, help));

@@ -55,6 +55,8 @@ pub struct Recorder {
     pub stashes: Vec<VarId>,
     /// Remote buffers that are stashes, each with what needs it.
     pub beside: Vec<(StreamId, Span)>,
+    /// The variables of the text whose values are computed again in others.
+    versions: FxHashMap<VarId, VarId>,
     last_path: Option<Rc<[SmolStr]>>,
     last_places: Option<Rc<[Place]>>,
 }
@@ -72,6 +74,17 @@ impl Recorder {
             c.root + 1 < c.chain
         });
         self.carried.retain(|c| c.depth < depth);
+    }
+
+    /// Notes that the variables of a view hold values of another variable that are computed again.
+    pub fn note_versions(&mut self, view: &View, of: VarId) {
+        let of = self.in_text(of);
+        self.versions.extend(view.vars().into_iter().map(|var| (var, of)));
+    }
+
+    /// Returns the variable of the text whose values a variable holds.
+    pub fn in_text(&self, var: VarId) -> VarId {
+        self.versions.get(&var).copied().unwrap_or(var)
     }
 
     /// Returns whether the program has gradients.

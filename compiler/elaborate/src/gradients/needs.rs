@@ -201,7 +201,7 @@ impl Elaborator<'_> {
             return self.kept_copy(w, t, e, since);
         }
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
-        let name = &self.graph.vars[var].name;
+        let name = self.name_in_text(var);
         let message = format!("the gradient needs `{name}` as it was here, but it is overwritten");
         let d = Diagnostic::error("grad::overwritten", e.span, message).here("needed as it was here");
         let d = d.label(write.span, "overwritten here").label(w.span, "gradient taken here");
@@ -470,7 +470,7 @@ impl Elaborator<'_> {
         for c in due {
             let Some(write) = self.recorder.overwritten(&c.view, c.since..now).cloned() else { continue };
             let var = c.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
-            let name = &self.graph.vars[var].name;
+            let name = self.name_in_text(var);
             let message = format!("the next iteration needs `{name}` as it was before the loop, but it is overwritten");
             let d = Diagnostic::error("grad::overwritten_in_loop", c.needed, message).here("used before the loop");
             let d = d.label(write.span, "overwritten here").label(c.taken, "gradient taken here, in the loop");

@@ -15,7 +15,7 @@ use girder_ir::codelet::Dir;
 use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
 use girder_ir::view::View;
-use girder_source::{Diagnostic, Failed, OriginId, Result};
+use girder_source::{Diagnostic, Failed, OriginId, Result, Span};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::rc::Rc;
@@ -104,7 +104,7 @@ impl Elaborator<'_> {
                 return Err(self.written_outside(var, e, w));
             }
             if local {
-                let t = self.temporary("again", v.ty, &v.shape, span)?;
+                let t = self.again(var, span)?;
                 t.view.vars().iter().for_each(|&t| versions.add(var, 0, t));
                 continue;
             }
@@ -116,6 +116,9 @@ impl Elaborator<'_> {
             };
             let own = written && (changes || now.view == whole.view);
             let now = if own { self.copy_of(&now, span)? } else { now };
+            if own {
+                self.recorder.note_versions(&now.view, var);
+            }
             match (&now.view.parts[..], now.view == whole.view) {
                 (_, true) => {}
                 ([part], false) => versions.add(var, 0, part.var),
@@ -125,8 +128,7 @@ impl Elaborator<'_> {
         for node in &nodes {
             for var in self.overwritten_by(node).into_iter().filter(|&v| !self.is_local(v, &during)).collect::<Vec<_>>()
             {
-                let v = self.graph.vars[var].clone();
-                let t = self.temporary("again", v.ty, &v.shape, span)?;
+                let t = self.again(var, span)?;
                 t.view.vars().iter().for_each(|&t| versions.add(var, node.at + 1, t));
             }
         }
@@ -302,10 +304,20 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Returns a variable for the values of another one when they are computed again.
+    fn again(&mut self, var: VarId, span: Span) -> Result<Tensor> {
+        let v = self.graph.vars[var].clone();
+        let t = self.temporary("again", v.ty, &v.shape, span)?;
+        self.recorder.note_versions(&t.view, var);
+        Ok(t)
+    }
+
     fn written_outside(&mut self, var: VarId, e: &Entry, w: &ReverseWalk) -> Failed {
-        let name = self.graph.vars[var].name.clone();
+        let name = self.name_in_text(var);
         let message = format!("this part writes `{name}`, which is older, so it cannot be computed again");
-        let d = Diagnostic::error("grad::recompute", e.span, message).label(w.span, "gradient taken here");
+        let made = self.graph.origins.span(self.graph.vars[self.recorder.in_text(var)].origin);
+        let d = Diagnostic::error("grad::recompute", e.span, message).label(made, "made here");
+        let d = d.label(w.span, "gradient taken here");
         self.report(d.help("let the part make new values, or take `#[recompute]` away"))
     }
 

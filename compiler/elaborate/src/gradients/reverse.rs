@@ -124,7 +124,7 @@ impl Elaborator<'_> {
                 return Ok(());
             }
         }
-        let name = self.graph.vars[read.unwrap_or(reached)].name.clone();
+        let name = self.name_in_text(read.unwrap_or(reached));
         let (code, what, help) = match what {
             What::Set => (
                 "grad::no_rule",
