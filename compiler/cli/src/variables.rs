@@ -141,35 +141,71 @@ fn failed(error: girder::engine::EngineError, report: &Report) -> Stop {
     Stop::User
 }
 
-/// Finds a persistent variable or a remote buffer by name.
+/// Finds a remote buffer by name, or a variable that is persistent or keeps its value from run to run.
 fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Kept, Stop> {
     if let Some(remote) = checkpoint::remotes(graph).find(|kept| kept.name(graph) == name) {
         return Ok(remote);
     }
-    let known: Vec<_> = graph.vars.iter().filter(|(_, v)| v.is_persistent()).collect();
-    match known.iter().copied().find(|(_, v)| v.name == name) {
-        Some((id, _)) => Ok(Kept::Var(id)),
+    match graph.vars.iter().find(|(_, v)| v.name == name) {
+        Some((id, v)) if v.is_persistent() => return Ok(Kept::Var(id)),
+        Some(_) => {
+            // The first passes make a temporary persistent that keeps its value.
+            let kept = checkpoint::kept(graph).into_iter().find(|kept| kept.name(graph) == name);
+            kept.ok_or_else(|| no_variable(graph, name, flag, Some(name), report))
+        }
         None => {
-            // Constants of bodies are persistent as well, but have no name that a user wrote.
-            let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
-            let is_named = |v: &Var| matches!(v.class, VarClass::Param | VarClass::State) || is_on_top(v);
-            let names = known.iter().filter(|(_, v)| is_named(v)).map(|(_, v)| v.name.as_str());
-            let remotes = graph.streams.values().filter(|s| s.rows.is_some() && !s.offloaded);
-            let names: Vec<&str> = names.chain(remotes.map(|s| s.name.as_str())).collect();
-            let temporary = graph.vars.values().any(|v| v.name == name);
-            let why = if temporary { "is a temporary and keeps no value" } else { "does not exist" };
-            let near = girder::source::closest(name, names.iter().copied());
-            let help = match (near, names.len()) {
-                (_, 0) => "declare it at the top of the module: `var x: f32[4];`".to_string(),
-                (Some(near), 12..) => format!("did you mean `{near}`?"),
-                (_, 1..=40) => format!("variables that keep their values are {}", names.join(", ")),
-                (_, n) => {
-                    format!("variables that keep their values are {} and {} more", names[..40].join(", "), n - 40)
-                }
-            };
-            Err(report.error("run::no_variable", format!("`{flag} {name}`: the variable {why}"), help))
+            let end = format!(".{name}");
+            let temporary = graph.vars.values().find(|v| !v.is_persistent() && v.name.ends_with(&end));
+            Err(no_variable(graph, name, flag, temporary.map(|v| v.name.as_str()), report))
         }
     }
+}
+
+/// Reports a name that no variable with a value has. `temporary` is the temporary that is meant.
+fn no_variable(graph: &Graph, name: &str, flag: &str, temporary: Option<&str>, report: &Report) -> Stop {
+    // Constants of bodies are persistent as well, but have no name that a user wrote.
+    let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
+    let is_named = |v: &Var| matches!(v.class, VarClass::Param | VarClass::State) || is_on_top(v);
+    let known = graph.vars.values().filter(|v| v.is_persistent());
+    let mut names: Vec<&str> = known.filter(|v| is_named(v)).map(|v| v.name.as_str()).collect();
+    for kept in checkpoint::kept(graph) {
+        let name = kept.name(graph).as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let remotes = graph.streams.values().filter(|s| s.rows.is_some() && !s.offloaded);
+    for remote in remotes {
+        if !names.contains(&remote.name.as_str()) {
+            names.push(&remote.name);
+        }
+    }
+    let end = format!(".{name}");
+    let longer: Vec<&str> = names.iter().copied().filter(|n| n.ends_with(&end)).take(4).collect();
+    let why = match temporary {
+        Some(t) if t == name => "the variable is a temporary and keeps no value".to_string(),
+        Some(t) if longer.is_empty() => {
+            format!("the variable does not exist; `{t}` is a temporary and keeps no value")
+        }
+        _ => "the variable does not exist".to_string(),
+    };
+    let near = girder::source::closest(name, names.iter().copied());
+    let all = match names.len() {
+        0 => String::new(),
+        1..=40 => format!("variables that keep their values are {}", names.join(", ")),
+        n => format!("variables that keep their values are {} and {} more", names[..40].join(", "), n - 40),
+    };
+    let help = match (near, names.len()) {
+        _ if !longer.is_empty() => format!("did you mean `{}`?", longer.join("` or `")),
+        _ if temporary.is_some() => {
+            let write = "write it to a variable at the top of the module, `kept <- …;`, or print it";
+            if all.is_empty() { write.to_string() } else { format!("{write}; {all}") }
+        }
+        (_, 0) => "declare it at the top of the module: `var x: f32[4];`".to_string(),
+        (Some(near), 12..) => format!("did you mean `{near}`?"),
+        _ => all,
+    };
+    report.error("run::no_variable", format!("`{flag} {name}`: {why}"), help)
 }
 
 /// Opens an array: `file.npy`, `file.npz` or `file.npz:key`.

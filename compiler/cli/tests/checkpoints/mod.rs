@@ -349,6 +349,65 @@ fn the_command_line_is_checked_first() {
     }
 }
 
+/// `--get` and `--set` take a variable of a body that keeps its value; for others, the message says what can be given.
+#[test]
+fn variables_of_bodies_that_keep_their_values_can_be_given() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "body.gir",
+        "//! girder: --target small\nvar y: f32;\n\
+         program main() { var total: f32 = 2; total += 3.0; y <- total; var runs: f32[2]; runs += 1.0; print(runs); }\n",
+    );
+    let five = crate::floats(&[2], &[5.0, 6.0]);
+    arrays::write(&directory.path("five.npy"), &five).expect("a file");
+    let done = directory.line("girder run body.gir --set main.runs=five.npy --get main.runs");
+    assert_eq!((done.code, &done.output[..]), (0, "[6.0, 7.0]\nmain.runs [6.0, 7.0]\n"), "{}", done.errors);
+    for (name, message, help) in [
+        (
+            "main.total",
+            "the variable is a temporary and keeps no value",
+            "variables that keep their values are y, main.runs",
+        ),
+        (
+            "total",
+            "does not exist; `main.total` is a temporary and keeps no value",
+            "write it to a variable at the top",
+        ),
+        ("runs", "`--get runs`: the variable does not exist\"", "did you mean `main.runs`?"),
+        ("main.run", "the variable does not exist", "variables that keep their values are y, main.runs"),
+    ] {
+        let done = directory.line(&format!("girder run body.gir --get {name} --message-format json"));
+        assert!(done.code == 1 && done.errors.contains("run::no_variable"), "{name}: {}", done.errors);
+        assert!(done.errors.contains(message) && done.errors.contains(help), "{name}: {}", done.errors);
+    }
+}
+
+/// An array of rank 0 is a number, and one value is written as one.
+#[test]
+fn arrays_of_rank_0_are_numbers() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "scalar.gir",
+        "//! girder: --target small\nvar x: f32 = load(\"half.npy\");\nconst all: f32[2] = load(\"half.npy\");\n\
+         let n = load(\"half.npy\");\nstream s: in f32;\nstream t: out f32;\n\
+         program main() { x += read(s) + 4.0 * n; t <- x; print(all); }\n",
+    );
+    arrays::write(&directory.path("half.npy"), &crate::floats(&[], &[0.5])).expect("a file");
+    arrays::write(&directory.path("two.npy"), &crate::floats(&[], &[2.0])).expect("a file");
+    let done = directory.line(
+        "girder run scalar.gir --set x=two.npy --in s=half.npy --get x=x.npy --out t=t.npy && \
+         girder run scalar.gir --in s=half.npy --set x=x.npy --get x",
+    );
+    assert_eq!((done.code, &done.output[..]), (0, "[0.5, 0.5]\nx 7.0\n"), "{}", done.errors);
+    let read = |name: &str| {
+        let file = arrays::ArrayFile::open(&directory.path(name), None).expect("an array");
+        (file.header.shape.clone(), file.elements().expect("its elements"))
+    };
+    let bytes = 4.5f32.to_le_bytes().to_vec();
+    // A stream is a list of packets, here of one.
+    assert_eq!((read("x.npy"), read("t.npy")), ((vec![], bytes.clone()), (vec![1], bytes)));
+}
+
 /// The help names what is to be changed: the type, the shape, or both.
 #[test]
 fn an_array_that_does_not_fit_is_to_be_changed_where_it_differs() {
