@@ -18,8 +18,8 @@ pub struct Key {
     pub span: Span,
 }
 
-/// Returns the diagnostic for the first key that is never taken.
-pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
+/// Returns the diagnostic for the first key that is never taken; `ty` is the type of the operand, if it is an element.
+pub fn never_taken(keys: &[Key], ty: Option<ElemType>) -> Option<Diagnostic> {
     // The values covered so far: disjoint ranges that do not touch, keyed by their first integers.
     let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
     let mut rest: Option<&Key> = None;
@@ -28,6 +28,12 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
             return Some(never_taken_after(keys, key, rest, "this takes all that is left"));
         }
         let Some((lo, hi)) = key.range else {
+            if let Some(ty) = ty.filter(|&ty| takes_all(&taken, ty)) {
+                let d = Diagnostic::error("elaborate::never_taken", key.span, message(keys, key));
+                return Some(
+                    d.help(format!("the keys before it take all values of {} `{ty}`; remove it", article(ty))),
+                );
+            }
             rest = Some(key);
             continue;
         };
@@ -45,6 +51,28 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
         taken.insert(first, last);
     }
     None
+}
+
+/// Returns whether keys take all values of an integer type.
+pub fn cover(keys: &[Key], ty: ElemType) -> bool {
+    let mut all: Vec<(i128, i128)> = keys.iter().filter_map(|key| key.range).collect();
+    all.sort_unstable();
+    let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
+    for (lo, hi) in all {
+        match taken.last_entry().filter(|last| last.get() + 1 >= lo) {
+            Some(mut last) => *last.get_mut() = hi.max(*last.get()),
+            None => _ = taken.insert(lo, hi),
+        }
+    }
+    keys.iter().any(|key| key.range.is_none()) || takes_all(&taken, ty)
+}
+
+/// Returns whether one of the ranges has all values of an integer type.
+fn takes_all(taken: &BTreeMap<i128, i128>, ty: ElemType) -> bool {
+    let values = 1i128 << (8 * ty.bytes());
+    let first = if ty.is_signed_int() { -values / 2 } else { 0 };
+    let around = taken.range(..=first).next_back();
+    ty.is_int() && around.is_some_and(|(_, &last)| last >= first + values - 1)
 }
 
 /// Returns the diagnostic for the first key none of whose values an integer type has.
@@ -84,7 +112,24 @@ mod tests {
     }
 
     fn first(ranges: &[Option<(i128, i128)>]) -> Option<u32> {
-        never_taken(&keys(ranges)).map(|d| d.labels[0].span.lo)
+        never_taken(&keys(ranges), None).map(|d| d.labels[0].span.lo)
+    }
+
+    #[test]
+    fn the_rest_is_never_taken_after_all_values_of_the_type() {
+        let last = |ty, ranges: &[(i128, i128)]| {
+            let mut all: Vec<_> = ranges.iter().copied().map(Some).collect();
+            let covered = cover(&keys(&all), ty);
+            all.push(None);
+            assert_eq!(never_taken(&keys(&all), Some(ty)).is_some(), covered);
+            covered
+        };
+        assert!(last(ElemType::U8, &[(0, 127), (128, 255)]) && last(ElemType::U8, &[(200, 300), (-1, 250)]));
+        assert!(!last(ElemType::U8, &[(0, 254)]) && !last(ElemType::U8, &[(1, 255)]));
+        assert!(!last(ElemType::U8, &[(0, 99), (101, 255)]));
+        assert!(last(ElemType::I32, &[(i32::MIN.into(), -1), (0, i32::MAX.into())]));
+        assert!(!last(ElemType::I32, &[(0, i32::MAX.into())]));
+        assert!(last(ElemType::U64, &[(0, u64::MAX.into())]) && !last(ElemType::U64, &[(0, i64::MAX.into())]));
     }
 
     #[test]

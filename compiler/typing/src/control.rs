@@ -8,6 +8,7 @@ use super::types::{BOOL, Class};
 use super::value::{Literal, Value};
 use girder_ir::codelet::{BinaryOp, DimDecl, ExprKind, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
+use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
@@ -220,33 +221,46 @@ impl<'a> Builder<'a, '_> {
     pub(super) fn switch(&mut self, on: ast::ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let at = self.tree().exprs[on].span;
         let on = self.expr(on);
-        if matches!(on, Value::Error | Value::Never) || !self.keys_are_reached(arms) {
+        if matches!(on, Value::Error | Value::Never) {
             return Value::Error;
         }
+        let Some(keys) = self.keys(arms) else { return Value::Error };
         if let Some(v) = self.int_of(&on) {
-            return self.static_switch(v, arms, wanted, span);
+            let is_reached = self.keys_are_reached(&keys, None);
+            return if is_reached { self.static_switch(v, arms, wanted, span) } else { Value::Error };
         }
         let Some(e) = self.narrowed(on, Class::Int, at) else { return Value::Error };
+        let ty = self.types.known(self.expr_types[e]);
+        if !self.keys_are_reached(&keys, ty) {
+            return Value::Error;
+        }
         let on = self.kept(e, "");
-        self.switch_arms(on, arms, wanted, span)
+        let covered = ty.is_some_and(|ty| crate::arms::cover(&keys, ty));
+        self.switch_arms(on, arms, covered, wanted, span)
     }
 
-    /// Checks that some value reaches each key; otherwise reports the first key that none reaches.
-    fn keys_are_reached(&mut self, arms: &'a [ast::Arm]) -> bool {
+    /// Returns the keys of all arms.
+    fn keys(&mut self, arms: &'a [ast::Arm]) -> Option<Vec<crate::arms::Key>> {
         let mut keys = vec![];
         for (arm, a) in arms.iter().enumerate() {
             for &key in &a.keys {
                 let (range, span) = match key {
                     Some(k) => match self.key_range(k) {
                         Some(range) => (Some(range), self.tree().exprs[k].span),
-                        None => return false,
+                        None => return None,
                     },
                     None => (None, a.span),
                 };
                 keys.push(crate::arms::Key { arm, range, span });
             }
         }
-        match crate::arms::never_taken(&keys) {
+        Some(keys)
+    }
+
+    /// Checks that some value reaches each key; otherwise reports the first key that none reaches. `ty` is the type of
+    /// an operand that is not static.
+    fn keys_are_reached(&mut self, keys: &[crate::arms::Key], ty: Option<ElemType>) -> bool {
+        match crate::arms::never_taken(keys, ty) {
             Some(d) => {
                 self.report(d);
                 false
@@ -283,18 +297,19 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// Builds a chain of tests: each arm is in the `else` of the one before it.
-    fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
+    /// Builds a chain of tests: each arm is in the `else` of the one before it. If the keys take all values, the last arm
+    /// needs no test.
+    fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], covered: bool, wanted: bool, span: Span) -> Value {
         let Some((arm, rest)) = arms.split_first() else {
             return if wanted { self.no_default(true, span) } else { Value::Unit };
         };
-        if arm.keys.iter().any(Option::is_none) {
+        if arm.keys.iter().any(Option::is_none) || covered && rest.is_empty() {
             return self.body(&arm.body, wanted);
         }
         let cond = self.arm_condition(on, arm);
         let (a, then) = self.block(|s| s.body(&arm.body, wanted));
-        let (b, els) =
-            self.block(|s| s.deeper(arm.span, |s| s.switch_arms(on, rest, wanted, span)).unwrap_or(Value::Error));
+        let (b, els) = self
+            .block(|s| s.deeper(arm.span, |s| s.switch_arms(on, rest, covered, wanted, span)).unwrap_or(Value::Error));
         let Some(cond) = cond else { return Value::Error };
         let mut arms = vec![(a, then), (b, els)];
         let value = self.join(&mut arms, wanted, span);

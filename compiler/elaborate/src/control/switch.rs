@@ -8,6 +8,7 @@ use crate::gradients::record::tape_of;
 use crate::gradients::tape::EntryKind;
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
+use girder_ir::types::ElemType;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId};
 use girder_typing::arms::Key;
@@ -21,7 +22,7 @@ impl Elaborator<'_> {
         let on_span = self.tree().exprs[on].span;
         match self.expr(on)? {
             Value::Int(v) => {
-                let keys = self.keys(arms)?;
+                let keys = self.keys(arms, None)?;
                 let hit = |key: &Key| key.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&i128::from(v)));
                 if let Some(k) = keys.iter().find(|k| hit(k)) {
                     return self.body(&arms[k.arm].body);
@@ -72,7 +73,7 @@ impl Elaborator<'_> {
                 keys.push(Key { arm, range: Some((number, number)), span });
             }
         }
-        if let Some(d) = girder_typing::arms::never_taken(&keys) {
+        if let Some(d) = girder_typing::arms::never_taken(&keys, None) {
             return Err(self.report(d));
         }
         let number = numbers.get(text).copied();
@@ -90,8 +91,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns the keys of all arms; reports a key that no value can reach.
-    fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
+    /// Returns the keys of all arms; reports a key that no value can reach. `ty` is that of an operand at run time.
+    fn keys(&mut self, arms: &[ast::Arm], ty: Option<ElemType>) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         for (arm, a) in arms.iter().enumerate() {
             for key in &a.keys {
@@ -102,7 +103,7 @@ impl Elaborator<'_> {
                 keys.push(Key { arm, range, span });
             }
         }
-        match girder_typing::arms::never_taken(&keys) {
+        match girder_typing::arms::never_taken(&keys, ty) {
             Some(d) => Err(self.report(d)),
             None => Ok(keys),
         }
@@ -110,19 +111,18 @@ impl Elaborator<'_> {
 
     fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
         let mut keys = vec![vec![]; arms.len()];
-        let mut default = None;
-        let all = self.keys(arms)?;
+        let all = self.keys(arms, Some(on.ty))?;
         if let Some(d) = girder_typing::arms::beyond(&all, on.ty) {
             return Err(self.report(d));
         }
+        let covered = girder_typing::arms::cover(&all, on.ty);
         for k in all {
-            match k.range {
-                Some((lo, hi)) => keys[k.arm].push((lo as i64, hi as i64)),
-                None => default = Some(k.arm),
+            if let Some((lo, hi)) = k.range {
+                keys[k.arm].push((lo as i64, hi as i64));
             }
         }
         let mut branches: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
-        let covered = default.is_some();
+        // Where the keys take all values, the last arm takes what the others leave.
         if !covered {
             branches.push(Branch::Nothing);
             keys.push(vec![]);
