@@ -83,9 +83,17 @@ impl Elaborator<'_> {
     }
 
     fn call_value(&mut self, callee: Value, args: &[ast::Arg], called: Option<SmolStr>, span: Span) -> Result<Value> {
-        let given = self.given(args)?;
+        let given = match callee {
+            Value::Type(_) => self.given_elements(args)?,
+            Value::Fn(module, item) if self.is_codelet_fn(module, item) => self.given_elements(args)?,
+            _ => self.given(args)?,
+        };
         self.called = called;
         self.call_given(callee, given, span)
+    }
+
+    fn is_codelet_fn(&self, module: ModuleRef, item: usize) -> bool {
+        matches!(&self.modules.get(module).tree.items[item].kind, ItemKind::Fn(f) if f.codelet)
     }
 
     /// Calls a value with arguments.

@@ -78,7 +78,7 @@ impl Elaborator<'_> {
         if self.read_into(target, value, span)? {
             return Ok(());
         }
-        let value = self.expr(value)?;
+        let value = self.elements(value)?;
         self.write(target, value, span)
     }
 

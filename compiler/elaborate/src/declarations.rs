@@ -6,6 +6,7 @@
 use crate::arguments::Kind;
 use crate::elaborator::entities::Persistent;
 use crate::elaborator::{Elaborator, Global};
+use crate::literals::Literal;
 use crate::value::{READ_FIRST, Tensor, Value};
 use girder_ir::graph::{Init, Stream, VarClass};
 use girder_ir::types::{ElemType, Scalar};
@@ -154,7 +155,7 @@ impl<'a> Elaborator<'a> {
         let (init, is_named) = match v.init {
             Some(_) if class == VarClass::Const && self.is_replica_index(v) => (Some(Init::ReplicaIndex), false),
             Some(e) => {
-                let value = self.expr(e)?;
+                let value = self.elements(e)?;
                 let span = self.tree().exprs[e].span;
                 let is_named = matches!(&value, Value::Drawn(d) if d.is_named());
                 (self.init(&value, ty, &shape, span)?, is_named)
@@ -254,6 +255,13 @@ impl<'a> Elaborator<'a> {
             }
             (Value::Float(x), ElemType::F32) => Some(Scalar::f32(*x as f32)),
             (Value::Float(x), ElemType::F64) => Some(Scalar::f64(*x)),
+            (Value::Literal(literal), ty) => match literal.element(ty) {
+                None if ty.is_int() == matches!(literal, Literal::Unsigned(_)) && ty != ElemType::Bool => {
+                    let message = format!("{literal} does not fit the type {ty}");
+                    return Err(self.error("elaborate::does_not_fit", span, message));
+                }
+                found => found,
+            },
             (Value::Int(i), t) if t.is_int() => match Scalar::int(t, *i as i128) {
                 Some(s) => Some(s),
                 None => {

@@ -16,6 +16,7 @@ use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
 use crate::gradients::formulas::Derived;
 use crate::gradients::tape::{EachOf, EntryKind};
+use crate::literals::Literal;
 use crate::value::Given;
 use crate::value::{Tensor, Tuple, Value};
 use codelet::{EachBody, EachCodelet};
@@ -72,6 +73,7 @@ impl Elaborator<'_> {
         let is_static = !values.iter().any(|v| matches!(v, Value::Tensor(_)));
         let name = f.name.dotted();
         if is_static && module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
+            let values = values.into_iter().map(|v| self.static_number(v, span)).collect::<Result<_>>()?;
             return self.each_static(&name, values, span);
         }
         let types = self.each_types(f, &values, span)?;
@@ -109,7 +111,9 @@ impl Elaborator<'_> {
                     Operand::One(Tensor { view, ty })
                 }
                 Value::Tensor(t) => Operand::Full(Tensor { view: self.broadcast(t, &shape, span)?, ty }),
-                Value::Float(x) if ty.is_int() && values.iter().any(|v| matches!(v, Value::Tensor(_))) => {
+                Value::Float(x) | Value::Literal(Literal::Decimal { wide: x, .. })
+                    if ty.is_int() && values.iter().any(|v| matches!(v, Value::Tensor(_))) =>
+                {
                     let message = format!("the float {x} and a tensor of type {ty} in one operator");
                     let help = format!("convert the tensor: `f32(…)`; or round the number: `{ty}(…)`");
                     return Err(self.error_help("elaborate::type_mismatch", span, message, help));
@@ -272,11 +276,13 @@ impl Elaborator<'_> {
                     let d = girder_source::Diagnostic::error("elaborate::type_mismatch", span, message);
                     return Err(self.report(d.label(parameter.span, "declared here")));
                 }
-                Value::Int(_) | Value::Float(_) | Value::Bool(_) => declared.or_else(twin).unwrap_or(match v {
-                    Value::Float(_) => ElemType::F32,
-                    Value::Bool(_) => ElemType::Bool,
-                    _ => ElemType::I32,
-                }),
+                Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Literal(_) => {
+                    declared.or_else(twin).unwrap_or(match v {
+                        Value::Float(_) | Value::Literal(Literal::Decimal { .. }) => ElemType::F32,
+                        Value::Bool(_) => ElemType::Bool,
+                        _ => ElemType::I32,
+                    })
+                }
                 other => {
                     let what = format!("a tensor or a number for `{}`", f.params[k].name.name);
                     return Err(self.expected(&what, other, span));

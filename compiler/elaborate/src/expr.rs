@@ -3,6 +3,7 @@
 //! Invariant: operands are evaluated left to right; an expression of static values emits no steps.
 
 use crate::elaborator::Elaborator;
+use crate::literals::Literal;
 use crate::value::{Range, Tensor, Tuple, Value};
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind};
@@ -26,13 +27,9 @@ impl Elaborator<'_> {
         self.charge(e.span)?;
         match &e.kind {
             ExprKind::Name(name) => self.name(name, e.span),
-            ExprKind::Int { value, text } => match i64::try_from(*value) {
+            ExprKind::Int { value, .. } => match i64::try_from(*value) {
                 Ok(v) => Ok(Value::Int(v)),
-                Err(_) => {
-                    let message = format!("`{text}` does not fit the 64-bit `int`");
-                    let help = "an `int` is from `i64.min` to `i64.max`";
-                    Err(self.error_help("elaborate::overflow", e.span, message, help))
-                }
+                Err(_) => self.static_number(Value::Literal(Literal::Unsigned(*value)), e.span),
             },
             ExprKind::Float { value, .. } => Ok(Value::Float(*value)),
             ExprKind::Str(s) => Ok(Value::Str(s.clone())),
@@ -65,6 +62,10 @@ impl Elaborator<'_> {
             ExprKind::Index { base, index } => {
                 let base = self.expr(*base)?;
                 self.index(base, index, e.span)
+            }
+            // The least `int` has no literal without its sign.
+            ExprKind::Unary { op: ast::UnaryOp::Neg, value } if is_least_int(&tree.exprs[*value].kind) => {
+                Ok(Value::Int(i64::MIN))
             }
             ExprKind::Unary { op, value } => {
                 let value = self.expr(*value)?;
@@ -230,7 +231,7 @@ impl Elaborator<'_> {
             pending.push((*op, *right, tree.exprs[first].span));
             first = *left;
         }
-        let mut value = self.expr(first)?;
+        let mut value = self.elements(first)?;
         while let Some((op, right, span)) = pending.pop() {
             value = match (op, &value) {
                 (And, Value::Bool(false)) | (Or, Value::Bool(true)) => value,
@@ -250,8 +251,13 @@ impl Elaborator<'_> {
                     return Err(self.expected("a static bool", &other, span));
                 }
                 _ => {
-                    let right = self.expr(right)?;
-                    self.binary(op, value, right, span)?
+                    let mut other = self.elements(right)?;
+                    // Beside a tensor, numbers are elements.
+                    if !matches!(value, Value::Tensor(_)) && !matches!(other, Value::Tensor(_)) {
+                        value = self.static_number(value, tree.exprs[first].span)?;
+                        other = self.static_number(other, tree.exprs[right].span)?;
+                    }
+                    self.binary(op, value, other, span)?
                 }
             };
         }
@@ -308,4 +314,8 @@ impl Elaborator<'_> {
             _ => Value::Error,
         }
     }
+}
+
+fn is_least_int(kind: &ExprKind) -> bool {
+    matches!(kind, ExprKind::Int { value, .. } if *value == i64::MIN.unsigned_abs())
 }

@@ -30,6 +30,7 @@ mod integers;
 mod operators;
 mod indexing;
 mod lengths;
+mod literals;
 mod rows;
 mod filled_rows;
 mod members;

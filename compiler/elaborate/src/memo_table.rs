@@ -139,6 +139,7 @@ fn atoms(value: &Value, out: &mut Vec<Atom>) -> Option<()> {
         | Value::RunTimeRange(_)
         | Value::Array(_)
         | Value::Drawn(_)
+        | Value::Literal(_)
         | Value::Module(_)
         | Value::Stream(_)
         | Value::Row(..)

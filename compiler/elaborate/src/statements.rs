@@ -333,10 +333,10 @@ impl Elaborator<'_> {
                 let value = match op {
                     AssignOp::With(operator) => {
                         let old = self.read_selection(&selection, span)?.into();
-                        let right = self.expr(value)?;
+                        let right = self.elements(value)?;
                         self.binary(operator, old, right, span)?
                     }
-                    _ => self.expr(value)?,
+                    _ => self.elements(value)?,
                 };
                 return self.write_selection(&selection, value, span);
             }
@@ -344,11 +344,11 @@ impl Elaborator<'_> {
         let AssignOp::With(operator) = op else {
             return match old {
                 Value::Stream(stream) => {
-                    let value = self.expr(value)?;
+                    let value = self.elements(value)?;
                     self.write_stream(stream, value, span)
                 }
                 Value::Row(remote, row) => {
-                    let value = self.expr(value)?;
+                    let value = self.elements(value)?;
                     self.seek(remote, &row, span)?;
                     self.write_stream(remote, value, span)
                 }
@@ -356,7 +356,10 @@ impl Elaborator<'_> {
                 other => Err(self.not_writable(&other, span)),
             };
         };
-        let right = self.expr(value)?;
+        let right = match old {
+            Value::Tensor(_) => self.elements(value)?,
+            _ => self.expr(value)?,
+        };
         match old {
             Value::Tensor(t) => {
                 let new = self.binary(operator, Value::Tensor(t.clone()), right, span)?;

@@ -3,6 +3,7 @@
 //! Invariant: a value is small, and cloning it is cheap.
 
 use crate::drawn::drawing::Drawing;
+use crate::literals::Literal;
 use crate::modules::Array;
 use girder_ir::ids::StreamId;
 use girder_ir::placement::Mapping;
@@ -46,6 +47,8 @@ pub enum Value {
     Array(Arc<Array>),
     /// Numbers that are drawn when a variable is loaded.
     Drawn(Arc<Drawing>),
+    /// A number of the text that goes to an element type; see [`crate::literals`].
+    Literal(Literal),
     /// A place: tiles.
     Place(Place),
     /// `fn` or `codelet fn`, by module and item.
@@ -192,8 +195,8 @@ impl Value {
     pub fn describe(&self) -> String {
         match self {
             Value::Unit => "no value".into(),
-            Value::Int(_) => "an integer".into(),
-            Value::Float(_) => "a float".into(),
+            Value::Int(_) | Value::Literal(Literal::Unsigned(_)) => "an integer".into(),
+            Value::Float(_) | Value::Literal(Literal::Decimal { .. }) => "a float".into(),
             Value::Bool(_) => "a bool".into(),
             Value::Str(_) => "a string".into(),
             Value::Type(_) => "a type".into(),
@@ -217,8 +220,8 @@ impl Value {
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Unit => "()",
-            Value::Int(_) => "int",
-            Value::Float(_) => "float",
+            Value::Int(_) | Value::Literal(Literal::Unsigned(_)) => "int",
+            Value::Float(_) | Value::Literal(Literal::Decimal { .. }) => "float",
             Value::Bool(_) => "bool",
             Value::Str(_) => "string",
             Value::Type(_) => "type",

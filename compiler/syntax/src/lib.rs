@@ -17,3 +17,4 @@ pub mod token;
 
 pub use format::{ItemGroup, format};
 pub use parser::{parse, parse_charged};
+pub use token::narrow_float;

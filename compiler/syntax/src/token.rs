@@ -10,7 +10,7 @@ mod literal;
 pub mod numbers;
 
 pub use lex::{Comment, Lexed, lex, lex_in_runs};
-pub use literal::{Number, number, quote, unquote};
+pub use literal::{Number, narrow_float, number, quote, unquote};
 
 use girder_source::Span;
 use logos::Logos;

@@ -10,7 +10,7 @@ use girder_ir::codelet::{ExprKind, Stmt};
 use girder_ir::ids::ExprId;
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Span};
-use girder_syntax::ast;
+use girder_syntax::{ast, narrow_float};
 
 /// Maximal number of values in one tuple, including those of nested tuples.
 const MAX_WEIGHT: usize = 256;
@@ -41,7 +41,13 @@ impl<'a> Builder<'a, '_> {
                 None => self.not_called(name, span),
             },
             K::Int { value, .. } => Value::Int((*value).into()),
-            K::Float { value, .. } => Value::Float(*value),
+            K::Float { value, text } => match narrow_float(text, *value) {
+                None => Value::Float(*value),
+                Some(narrow) => {
+                    let ty = self.types.open(Class::Float);
+                    Value::Scalar(self.literal(Literal::Decimal(*value, narrow), ty, span))
+                }
+            },
             K::Bool(b) => Value::Bool(*b),
             K::Str(s) => Value::Str(s.clone()),
             K::Paren(inner) => self.expr(*inner),

@@ -145,6 +145,11 @@ impl Builder<'_, '_> {
             Value::Int(v) => Some(convert_int(v, ty)),
             Value::Float(v) => Some(convert_float(v, ty)),
             Value::Bool(b) => Some(convert_int(b.into(), ty)),
+            Value::Scalar(x) => match self.literals.get(&x) {
+                Some(&Literal::Decimal(_, narrow)) if ty == ElemType::F32 => Some(Scalar::f32(narrow)),
+                Some(&Literal::Decimal(wide, _)) => Some(convert_float(wide, ty)),
+                _ => None,
+            },
             _ => None,
         };
         match constant {

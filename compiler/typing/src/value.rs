@@ -77,6 +77,8 @@ pub(super) enum Literal {
     Int(i128),
     /// Fits any float type.
     Float(f64),
+    /// The same, with its nearest `f32`, which is not that of the `f64`.
+    Decimal(f64, f32),
 }
 
 impl Literal {
@@ -91,6 +93,7 @@ impl Literal {
             Literal::Int(v) if ty.is_float() => float(v as f64, v as f32),
             Literal::Int(v) => Scalar::int(ty, v),
             Literal::Float(v) => float(v, v as f32),
+            Literal::Decimal(wide, narrow) => float(wide, narrow),
         }
     }
 }
@@ -99,7 +102,7 @@ impl std::fmt::Display for Literal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Literal::Int(v) => write!(f, "{v}"),
-            Literal::Float(v) => write!(f, "{v:?}"),
+            Literal::Float(v) | Literal::Decimal(v, _) => write!(f, "{v:?}"),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::functions::range_of;
 use super::subset::{Subset, merged};
 use super::{Batch, Found, Ints, Named, Stop};
 use crate::integers::{self, Checked};
+use crate::literals::Literal;
 use crate::value::Given;
 use crate::value::{Range, Value};
 use girder_source::Span;
@@ -59,6 +60,7 @@ impl<'a> Evaluator<'_, 'a> {
                 None => self.outer(name, id),
             },
             ExprKind::Int { .. } if let Some(batch) = self.find(&Named::Int(id)) => Ok(batch.clone()),
+            kind if Literal::of(kind).is_some() => Err(Stop::Leave),
             ExprKind::Int { .. } | ExprKind::Float { .. } | ExprKind::Str(_) | ExprKind::Bool(_) => {
                 Ok(Batch::Uniform(self.base.expr(id)?))
             }

@@ -3,6 +3,7 @@
 //! Invariant: a static value becomes a constant; only a run-time value takes a step.
 
 use crate::elaborator::Elaborator;
+use crate::literals::Literal;
 use crate::modules::Array;
 use crate::value::Given;
 use crate::value::{Tensor, Value};
@@ -29,7 +30,7 @@ impl Elaborator<'_> {
                     a.bytes.chunks_exact(size).flat_map(|b| Scalar::new(ty, convert(b)).to_le_bytes()).collect();
                 Ok(Value::Array(Arc::new(Array { ty, shape: a.shape.clone(), bytes: bytes.into() })))
             }
-            Value::Float(v) if !ty.is_float() => {
+            Value::Float(v) | Value::Literal(Literal::Decimal { wide: v, .. }) if !ty.is_float() => {
                 let bits = girder_codelet::scalar::convert(ElemType::F64, ty, v.to_bits());
                 self.constant(Scalar::new(ty, bits), span).map(Value::from)
             }

@@ -4,6 +4,7 @@
 
 use crate::binding::{Misplaced, bind};
 use crate::elaborator::Elaborator;
+use crate::literals::Literal;
 use crate::value::Value;
 use girder_ir::codelet::{Dir, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
@@ -69,7 +70,7 @@ impl Elaborator<'_> {
     fn vertex_argument(&mut self, a: &ast::Arg) -> Result<(Value, Span)> {
         let span = self.tree().exprs[a.value].span;
         let emitted = self.emission.count();
-        let value = self.expr(a.value)?;
+        let value = self.elements(a.value)?;
         if self.emission.count() != emitted {
             let help = "compute it before the `compute` and name it with `let`";
             let message = "a vertex's argument is a view; this one takes steps of its own";
@@ -89,7 +90,7 @@ impl Elaborator<'_> {
     ) -> Result<crate::value::Tensor> {
         let t = match value {
             Value::Tensor(t) => Arc::unwrap_or_clone(t),
-            ref number @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))
+            ref number @ (Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Literal(_))
                 if field.dir == Dir::In && field.rank == 0 =>
             {
                 let known = match field.ty {
@@ -97,7 +98,7 @@ impl Elaborator<'_> {
                     HeaderType::Generic(g) => types.get(g).copied().flatten(),
                 };
                 let ty = known.unwrap_or(match number {
-                    Value::Float(_) => ElemType::F32,
+                    Value::Float(_) | Value::Literal(Literal::Decimal { .. }) => ElemType::F32,
                     Value::Bool(_) => ElemType::Bool,
                     _ => ElemType::I32,
                 });

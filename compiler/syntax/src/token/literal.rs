@@ -105,6 +105,17 @@ pub fn number(text: &str) -> Result<Number, NumberError> {
     value.map(Number::Int).ok_or(NumberError::TooLarge)
 }
 
+/// Returns the `f32` that is nearest to a float literal, where it is not that of the nearest `f64`, `wide`: the literal
+/// is beside the middle of two numbers, and the `f64` is the middle.
+pub fn narrow_float(text: &str, wide: f64) -> Option<f32> {
+    let is_middle = wide.to_bits() & 0x1fff_ffff == 0x1000_0000;
+    if !is_middle && wide.abs() >= f32::MIN_POSITIVE.into() {
+        return None;
+    }
+    let clean: String = text.chars().filter(|&c| c != '_').collect();
+    clean.parse().ok().filter(|&narrow: &f32| narrow != wide as f32)
+}
+
 fn float(text: &str) -> Result<Number, NumberError> {
     let clean: String = text.chars().filter(|&c| c != '_').collect();
     match clean.parse::<f64>() {
