@@ -31,6 +31,7 @@ mod operators;
 mod indexing;
 mod lengths;
 mod literals;
+mod elements;
 mod rows;
 mod filled_rows;
 mod members;
