@@ -60,7 +60,7 @@ pub struct Exposed {
     pub var: VarId,
     /// The first program that may read it.
     pub program: ProgramId,
-    /// The first step, in the order of the text, that may read it before it is written. A called program may contain it.
+    /// The first step, in the order of the text, that may read it before it is written; perhaps in a called program.
     pub reader: Option<StepId>,
 }
 

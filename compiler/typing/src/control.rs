@@ -297,8 +297,8 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// Builds a chain of tests: each arm is in the `else` of the one before it. If the keys take all values, the last arm
-    /// needs no test.
+    /// Builds a chain of tests: each arm is in the `else` of the one before it. If the keys take all values, the last
+    /// arm needs no test.
     fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], covered: bool, wanted: bool, span: Span) -> Value {
         let Some((arm, rest)) = arms.split_first() else {
             return if wanted { self.no_default(true, span) } else { Value::Unit };

@@ -320,7 +320,7 @@ impl ProgramWalk<'_, '_> {
             }
             Effect::Undef { until_written, .. } => {
                 let is_left = *until_written == UntilWritten::Unread && !self.store.fills_unread();
-                // A debug build writes large numbers, so that a read after all gives other results than the other modes.
+                // A debug build writes large numbers: a read after all gives other results than the other modes.
                 if is_left && !cfg!(debug_assertions) {
                     return Ok(());
                 }
@@ -368,8 +368,8 @@ impl ProgramWalk<'_, '_> {
         write_runs(self.store, self.graph, &self.step_runs.runs[id], &self.buffer);
     }
 
-    /// Returns the type of the elements that a step prints or ends. An empty view has no part from which to take it, and no
-    /// byte that depends on it.
+    /// Returns the type of the elements that a step prints or ends. An empty view has no part from which to take it, and
+    /// no byte that depends on it.
     pub(crate) fn printed_type(&self, id: StepId) -> ElemType {
         self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty)
     }

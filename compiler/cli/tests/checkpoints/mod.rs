@@ -356,7 +356,8 @@ fn variables_of_bodies_that_keep_their_values_can_be_given() {
     directory.write(
         "body.gir",
         "//! girder: --target small\nvar y: f32;\n\
-         program main() { var total: f32 = 2; total += 3.0; y <- total; var runs: f32[2]; runs += 1.0; print(runs); }\n",
+         program main() {\n  var total: f32 = 2;\n  total += 3.0;\n  y <- total;\n\
+         var runs: f32[2];\n  runs += 1.0;\n  print(runs);\n}\n",
     );
     let five = crate::floats(&[2], &[5.0, 6.0]);
     arrays::write(&directory.path("five.npy"), &five).expect("a file");
