@@ -147,7 +147,7 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Ke
         return Ok(remote);
     }
     match graph.vars.iter().find(|(_, v)| v.name == name) {
-        Some((id, v)) if v.is_persistent() => return Ok(Kept::Var(id)),
+        Some((id, v)) if v.is_persistent() => Ok(Kept::Var(id)),
         Some(_) => {
             // The first passes make a temporary persistent that keeps its value.
             let kept = checkpoint::kept(graph).into_iter().find(|kept| kept.name(graph) == name);

@@ -419,8 +419,8 @@ impl Elaborator<'_> {
         Err(self.error_help("elaborate::copied_target", span, message, help))
     }
 
-    /// Returns whether nothing can read what is written to a view: its variables are new, and no name keeps them. `vars`
-    /// is the number of variables before the view was evaluated.
+    /// Returns whether nothing can read what is written to a view: its variables are new, and no name keeps them.
+    /// `vars` is the number of variables before the view was evaluated.
     pub fn is_lost(&self, view: &View, vars: usize) -> bool {
         // A state lasts although no name is left. Copies of rows have a message of their own.
         let is_lost = |var: VarId| {

@@ -368,8 +368,8 @@ impl ProgramWalk<'_, '_> {
         write_runs(self.store, self.graph, &self.step_runs.runs[id], &self.buffer);
     }
 
-    /// Returns the type of the elements that a step prints or ends. An empty view has no part from which to take it, and
-    /// no byte that depends on it.
+    /// Returns the type of the elements that a step prints or ends. An empty view has no part from which to take it,
+    /// and no byte that depends on it.
     pub(crate) fn printed_type(&self, id: StepId) -> ElemType {
         self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty)
     }
