@@ -7,9 +7,10 @@
 //! calls once. Programs are emitted by `statements`, `control`, `declarations`, `effects` and `programs`; `variables`,
 //! `persistent_names`, `places` and `maps` make, name and place variables; `drawn` has initial values that are drawn at
 //! load. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop once
-//! for all its iterations. `replicas` has what copies of a program know of one another. `each` applies codelet
-//! functions to tensors, element by element. `codelets` connects to `girder_typing`, which translates and specialises
-//! codelets. `gradients` differentiates. `pipelines` lets the stages of a pipeline overlap.
+//! for all its iterations. `replicas` has what copies of a program know of one another, and `optimiser_steps` warns of
+//! steps of optimisers. `each` applies codelet functions to tensors, element by element. `codelets` connects to
+//! `girder_typing`, which translates and specialises codelets. `gradients` differentiates. `pipelines` lets the stages
+//! of a pipeline overlap.
 //!
 //! `elaborator` imports files that do not import it; the files with `impl Elaborator` import `elaborator`.
 //!

@@ -111,8 +111,8 @@ impl Elaborator<'_> {
         let is_temporary = |v: VarId| self.graph.vars[v].class == VarClass::Temp;
         let mut lost = vec![];
         for step in noted.iter().filter(|s| !s.are_parts) {
-            let mut vars = step.views.iter().flat_map(View::vars).peekable();
-            if vars.peek().is_none() || !vars.clone().all(is_temporary) {
+            let mut vars = step.views.iter().flat_map(View::vars).filter(|&v| is_temporary(v)).peekable();
+            if vars.peek().is_none() {
                 continue;
             }
             let accesses = Accesses::of(&self.graph, body, step.origin);
