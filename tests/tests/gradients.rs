@@ -267,7 +267,7 @@ fn codelet_functions_with_loops_have_the_derivative_of_differences() {
 /// function may be wrong because no arm of a branch gives its value.
 #[test]
 fn random_codelet_functions_have_the_derivative_of_differences() {
-    let seeds: Vec<u64> = (1..601).collect();
+    let seeds: Vec<u64> = (1..401).collect();
     let outcomes = par_map_slice(&seeds, |&seed| {
         let text = program(&functions::model(seed), seed);
         let compare = || compared(&text, BOUND);
@@ -282,7 +282,7 @@ fn random_codelet_functions_have_the_derivative_of_differences() {
     wrong.sort_by_key(|w| w.len());
     assert!(wrong.is_empty(), "{} functions are wrong, for example {}", wrong.len(), wrong[0]);
     let right = outcomes.iter().filter(|o| **o == Ok(true)).count();
-    assert!(right > 570, "only {right} of {} functions have a derivative", seeds.len());
+    assert!(right > 380, "only {right} of {} functions have a derivative", seeds.len());
 }
 
 /// The codes with which a random program may be refused. It may also write a concatenation of a variable with itself.

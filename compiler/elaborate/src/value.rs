@@ -47,7 +47,7 @@ pub enum Value {
     Array(Arc<Array>),
     /// Numbers that are drawn when a variable is loaded.
     Drawn(Arc<Drawing>),
-    /// A number of the text that goes to an element type; see [`crate::elements`].
+    /// A number of the text that goes to an element type; see `elements`.
     Literal(Literal),
     /// A place: tiles.
     Place(Place),

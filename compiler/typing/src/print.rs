@@ -21,6 +21,7 @@ mod printed;
 mod scope;
 mod calls;
 mod names;
+pub mod spelling;
 mod value;
 mod block;
 mod reduction;

@@ -30,6 +30,9 @@ struct Statement {
     len: usize,
 }
 
+/// A line of a program and, if it writes, the variable, the first element and the number of elements.
+type Line = (String, Option<(usize, usize, usize)>);
+
 /// Returns a view of some elements of a variable.
 fn view(random: &mut Random, len: usize) -> String {
     let (name, first) = (NAMES[random.below(NAMES.len())], random.below(N - len + 1));
@@ -56,7 +59,7 @@ fn statement(random: &mut Random, depth: usize) -> Statement {
 
 /// Returns the statements as text. With `nudged`, loops are unrolled, and `n` is added after the last writes.
 fn text(all: &[Statement], nudged: bool) -> String {
-    let mut lines: Vec<(String, Option<(usize, usize, usize)>)> = vec![];
+    let mut lines: Vec<Line> = vec![];
     list(all, nudged, &mut lines);
     let mut held = [[false; N]; NAMES.len()];
     let mut nudges: Vec<String> = vec![];
@@ -67,8 +70,8 @@ fn text(all: &[Statement], nudged: bool) -> String {
             *line += &nudge(var, e);
         }
     }
-    for var in 0..NAMES.len() {
-        nudges.extend((0..N).filter(|&e| !held[var][e]).map(|e| nudge(var, e)));
+    for (var, held) in held.iter().enumerate() {
+        nudges.extend((0..N).filter(|&e| !held[e]).map(|e| nudge(var, e)));
     }
     let lines: Vec<String> = lines.into_iter().map(|l| l.0).collect();
     if nudged { nudges.concat() + &lines.concat() } else { lines.concat() }
@@ -78,7 +81,7 @@ fn nudge(var: usize, e: usize) -> String {
     format!("{0}[{e}..{1}] += n[{var}, {e}..{1}];\n", NAMES[var], e + 1)
 }
 
-fn list(all: &[Statement], nudged: bool, lines: &mut Vec<(String, Option<(usize, usize, usize)>)>) {
+fn list(all: &[Statement], nudged: bool, lines: &mut Vec<Line>) {
     for s in all {
         match &s.does {
             Does::Write(var, first, adds) => {

@@ -4,25 +4,13 @@
 
 use super::block::Printer;
 use super::printed::{Result, unprintable};
+use super::spelling;
 use super::value::Form;
 use girder_ir::codelet::{BinaryOp, ExprKind, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_source::Span;
 use girder_syntax::ast::{self, StmtId};
 use girder_syntax::make::{ident, named};
-
-fn op_name(op: ReduceOp) -> &'static str {
-    match op {
-        ReduceOp::Sum => "sum",
-        ReduceOp::Product => "product",
-        ReduceOp::Min => "min",
-        ReduceOp::Max => "max",
-        ReduceOp::Any => "any",
-        ReduceOp::All => "all",
-        ReduceOp::ArgMin => "argmin",
-        ReduceOp::ArgMax => "argmax",
-    }
-}
 
 impl Printer<'_> {
     /// Returns `let t = sum i in lo..hi where c { value };`.
@@ -48,7 +36,7 @@ impl Printer<'_> {
             let value = p.reduced(r)?;
             Ok((filter, ast::Body { stmts, value: Some(value), span: Span::NONE }))
         })?;
-        let reduce = ast::Reduce { op: ident(op_name(r.op)), binders, filter, body };
+        let reduce = ast::Reduce { op: ident(spelling::reduction(r.op)), binders, filter, body };
         let value = self.make.expr(ast::ExprKind::Reduce(Box::new(reduce)));
         let name = self.declare(r.dst, false, "t")?;
         Ok(self.let_stmt(&name, false, None, value))

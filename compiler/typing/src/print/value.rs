@@ -4,6 +4,7 @@
 
 use super::block::Printer;
 use super::printed::{Result, unprintable};
+use super::spelling::{self, Spelling};
 use girder_ir::codelet::{BinaryOp, DimDecl, Dir, Expr, ExprKind, Index, UnaryOp};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
@@ -140,45 +141,18 @@ impl Printer<'_> {
 
     fn unary(&mut self, op: UnaryOp, x: ExprId) -> Result<ast::ExprId> {
         let x = self.expr(x)?;
-        let name = match op {
-            UnaryOp::Neg => return Ok(self.make.unary(ast::UnaryOp::Neg, x)),
-            UnaryOp::Not => return Ok(self.make.unary(ast::UnaryOp::Not, x)),
-            UnaryOp::Abs => "abs",
-            UnaryOp::Floor => "floor",
-            UnaryOp::Ceil => "ceil",
-            UnaryOp::Round => "round",
-            UnaryOp::Trunc => "trunc",
-            UnaryOp::Sqrt => "sqrt",
-            UnaryOp::Popcount => "popcount",
-            UnaryOp::Clz => "clz",
-        };
-        self.builtin(name, vec![x])
+        match spelling::unary(op) {
+            Spelling::Operator(op) => Ok(self.make.unary(op, x)),
+            Spelling::Function(name) => self.builtin(name, vec![x]),
+        }
     }
 
     fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<ast::ExprId> {
-        use ast::BinaryOp as A;
         let [a, b] = self.alike([a, b], Form::Opaque)?;
-        let op = match op {
-            BinaryOp::Add => A::Add,
-            BinaryOp::Sub => A::Sub,
-            BinaryOp::Mul => A::Mul,
-            BinaryOp::Div => A::Div,
-            BinaryOp::Rem => A::Rem,
-            BinaryOp::Min => return self.builtin("min", vec![a, b]),
-            BinaryOp::Max => return self.builtin("max", vec![a, b]),
-            BinaryOp::And => A::BitAnd,
-            BinaryOp::Or => A::BitOr,
-            BinaryOp::Xor => A::BitXor,
-            BinaryOp::Shl => A::Shl,
-            BinaryOp::Shr => A::Shr,
-            BinaryOp::Eq => A::Eq,
-            BinaryOp::Ne => A::Ne,
-            BinaryOp::Lt => A::Lt,
-            BinaryOp::Le => A::Le,
-            BinaryOp::Gt => A::Gt,
-            BinaryOp::Ge => A::Ge,
-        };
-        Ok(self.make.binary(op, a, b))
+        match spelling::binary(op) {
+            Spelling::Operator(op) => Ok(self.make.binary(op, a, b)),
+            Spelling::Function(name) => self.builtin(name, vec![a, b]),
+        }
     }
 
     fn lazy(&mut self, op: ast::BinaryOp, a: ExprId, b: ExprId) -> Result<ast::ExprId> {

@@ -9,6 +9,7 @@ use girder_ir::ids::ExprId;
 use girder_ir::types::{ElemType, Scalar};
 use girder_syntax::ast;
 use girder_syntax::make::arg;
+use girder_typing::print::spelling::{self, Spelling};
 
 impl Writer<'_> {
     /// Returns the value of an expression.
@@ -125,44 +126,17 @@ impl Writer<'_> {
     }
 
     fn unary(&mut self, op: UnaryOp, x: ast::ExprId) -> ast::ExprId {
-        let name = match op {
-            UnaryOp::Neg => return self.make.unary(ast::UnaryOp::Neg, x),
-            UnaryOp::Not => return self.make.unary(ast::UnaryOp::Not, x),
-            UnaryOp::Abs => "abs",
-            UnaryOp::Floor => "floor",
-            UnaryOp::Ceil => "ceil",
-            UnaryOp::Round => "round",
-            UnaryOp::Trunc => "trunc",
-            UnaryOp::Sqrt => "sqrt",
-            UnaryOp::Popcount => "popcount",
-            UnaryOp::Clz => "clz",
-        };
-        self.builtin(name, [x])
+        match spelling::unary(op) {
+            Spelling::Operator(op) => self.make.unary(op, x),
+            Spelling::Function(name) => self.builtin(name, [x]),
+        }
     }
 
     fn binary(&mut self, op: BinaryOp, a: ast::ExprId, b: ast::ExprId) -> ast::ExprId {
-        use ast::BinaryOp as A;
-        let op = match op {
-            BinaryOp::Add => A::Add,
-            BinaryOp::Sub => A::Sub,
-            BinaryOp::Mul => A::Mul,
-            BinaryOp::Div => A::Div,
-            BinaryOp::Rem => A::Rem,
-            BinaryOp::Min => return self.builtin("min", [a, b]),
-            BinaryOp::Max => return self.builtin("max", [a, b]),
-            BinaryOp::And => A::BitAnd,
-            BinaryOp::Or => A::BitOr,
-            BinaryOp::Xor => A::BitXor,
-            BinaryOp::Shl => A::Shl,
-            BinaryOp::Shr => A::Shr,
-            BinaryOp::Eq => A::Eq,
-            BinaryOp::Ne => A::Ne,
-            BinaryOp::Lt => A::Lt,
-            BinaryOp::Le => A::Le,
-            BinaryOp::Gt => A::Gt,
-            BinaryOp::Ge => A::Ge,
-        };
-        self.make.binary(op, a, b)
+        match spelling::binary(op) {
+            Spelling::Operator(op) => self.make.binary(op, a, b),
+            Spelling::Function(name) => self.builtin(name, [a, b]),
+        }
     }
 
     /// Returns the tangent of an expression along an operand.

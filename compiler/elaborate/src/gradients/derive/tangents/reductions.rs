@@ -10,6 +10,7 @@ use girder_ir::codelet::{BinaryOp, Binder, ExprKind, Reduce, ReduceOp};
 use girder_source::Span;
 use girder_syntax::ast::{self, StmtKind};
 use girder_syntax::make::{body, ident, named};
+use girder_typing::print::spelling;
 use smol_str::SmolStr;
 
 impl Writer<'_> {
@@ -131,18 +132,8 @@ impl Writer<'_> {
             let name = self.make.tuple(vec![named("v", value)]);
             value = self.make.field(name, "v");
         }
-        let name = match r.op {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Product => "product",
-            ReduceOp::Min => "min",
-            ReduceOp::Max => "max",
-            ReduceOp::Any => "any",
-            ReduceOp::All => "all",
-            ReduceOp::ArgMin => "argmin",
-            ReduceOp::ArgMax => "argmax",
-        };
         let body = ast::Body { stmts, value: Some(value), span: Span::NONE };
-        let reduce = ast::Reduce { op: ident(name), binders, filter, body };
+        let reduce = ast::Reduce { op: ident(spelling::reduction(r.op)), binders, filter, body };
         let found = self.make.expr(ast::ExprKind::Reduce(Box::new(reduce)));
         match r.op {
             ReduceOp::ArgMin | ReduceOp::ArgMax => self.position(r, found),
