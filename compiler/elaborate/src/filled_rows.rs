@@ -43,7 +43,9 @@ impl Elaborator<'_> {
             sets.push(reader);
         }
         let write = RowWrite { at: indices, var, of: x.view.clone(), by: Writer::Sets(sets) };
-        self.emission.body_mut().expect("a body is open").row_writes.push(write);
+        if let Some(body) = self.emission.body_mut() {
+            body.row_writes.push(write);
+        }
     }
 
     /// Returns the compute set of a body that copies rows of a variable, if it does not read the variable otherwise.
