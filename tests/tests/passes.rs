@@ -17,10 +17,11 @@ use std::process::ExitCode;
 const LEAST: usize = 10;
 
 /// The items of a printed stage that show the decisions of a pass, by their first words; all of them if there are none.
-const SHOWN: [(&str, &[&str]); 12] = [
+const SHOWN: [(&str, &[&str]); 13] = [
     ("elaborate", &[]),
     ("check-replicas", &["nothing"]),
     ("promote-temporaries", &["var", "param", "const", "temp"]),
+    ("fold-constants", &["temp", "const", "compute", "program"]),
     ("remove-dead-steps", &["temp", "compute", "copy", "program"]),
     ("fuse-elementwise", &["codelet", "temp", "compute", "copy", "program"]),
     ("merge-compute-sets", &["compute", "program"]),

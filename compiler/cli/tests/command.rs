@@ -118,7 +118,7 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder check good.gir --limit elephants=3", 2, "usage::argument"),
         ("girder check good.gir --without fuse-elementwise --without merge-copies", 0, ""),
         ("girder check good.gir --without place-tiles", 2, "no program runs without this pass"),
-        ("girder check good.gir --without fusion", 2, "passes that may be left out are remove-dead-steps, "),
+        ("girder check good.gir --without fusion", 2, "passes that may be left out are fold-constants, "),
         ("girder check good.gir --arg x=1 --arg x=2", 2, "twice"),
         ("girder run good.gir --set x=a.npy --set x=b.npy", 2, "twice"),
         ("girder run good.gir --in s=a.npy --in s=b.npy", 2, "twice"),

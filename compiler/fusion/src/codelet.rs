@@ -262,7 +262,10 @@ impl Fuser {
                 let (_, value) = known.expect("a map knows the sizes that it names");
                 return self.int(*value as u64);
             }
-            ExprKind::Load { field, .. } => return self.read(ty, names.slot(*field)),
+            ExprKind::Load { field, .. } => match names.consts[*field] {
+                Some(constant) => ExprKind::ConstField(constant),
+                None => return self.read(ty, names.slot(*field)),
+            },
             ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => {
                 unreachable!("a body has no other expressions")
             }

@@ -78,7 +78,7 @@ pub struct Applied<'g> {
     pub spec: SpecId,
     /// The sizes that the statements name.
     pub sizes: Vec<(SizeId, i64)>,
-    /// Its constants.
+    /// Its constants, and the values of fields whose elements are constants.
     pub consts: Vec<(FieldId, Scalar)>,
     /// The field of each access.
     pub fields: Vec<FieldId>,
@@ -179,6 +179,21 @@ impl<'g> Map<'g> {
             }
         }
         parts.whole().and_then(Map::finished)
+    }
+
+    /// Returns the map with each element that it only reads, and that is a constant, as a constant of its function.
+    pub fn with_constants(mut self, graph: &Graph) -> Map<'g> {
+        let Function::Codelet(applied) = &mut self.function else { return self };
+        for n in (0..self.uses.len()).rev() {
+            if !self.uses[n].writes
+                && let Some(value) = graph.vars[self.space.accesses[n].var].constant()
+            {
+                applied.consts.push((applied.fields.remove(n), value));
+                self.space.accesses.remove(n);
+                self.uses.remove(n);
+            }
+        }
+        self
     }
 
     /// Returns whether no element is accessed twice in an iteration, once as a write.

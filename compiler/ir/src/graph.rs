@@ -236,6 +236,15 @@ impl Var {
         self.len() * self.ty.bytes() as u64
     }
 
+    /// Returns the value of each element, if all of them are one constant.
+    pub fn constant(&self) -> Option<Scalar> {
+        match (self.class, &self.init) {
+            (VarClass::Const, None) => Some(Scalar::zero(self.ty)),
+            (VarClass::Const, Some(Init::Fill(value))) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// Returns whether it keeps its value between programs and runs.
     pub fn is_persistent(&self) -> bool {
         self.class != VarClass::Temp

@@ -3,7 +3,8 @@
 //! A step is a map if each of its elements is a function of elements at the same iteration. Maps over the same
 //! iterations run as one codelet, which loads each element once and stores only what another step may read; a copy is a
 //! map too, so that `p <- p - r * d` is one step in place. A map joins a chain if it reads or writes an element of it
-//! and can be moved to it over the steps between.
+//! and can be moved to it over the steps between. An operand that is a constant becomes one of the codelet, and then no
+//! exchange brings it.
 //!
 //! # Note: Cuts
 //! The vertices of a chain get a new cut (`cut`). The candidates are the boxes in which other steps have written what
@@ -71,6 +72,7 @@ impl Pass for FuseElementwise {
         }
         for step in fused {
             rewrite.replace(step.set, step.families);
+            graph.steps[step.at].reverse |= step.steps.iter().any(|&s| graph.steps[s].reverse);
             let of_set = step.steps.iter().copied().find(|&s| is_execution(&graph, s, step.set));
             step.steps.iter().filter(|&&s| s != step.at && Some(s) != of_set).for_each(|&s| rewrite.remove(s));
             if let Some(of_set) = of_set {
@@ -197,10 +199,14 @@ impl<'g> Fuser<'g> {
     /// Returns the fused steps, and the new codelets with their items.
     fn run(mut self, cx: &mut PassContext) -> Result<(Vec<FusedStep>, MadeItems)> {
         let mut fused: Vec<FusedStep> = vec![];
+        let mut in_reverse: EntitySet<VarId> = EntitySet::new();
+        for (id, _) in self.graph.steps.iter().filter(|s| s.1.reverse) {
+            vars_of(self.graph, id).into_iter().for_each(|var| _ = in_reverse.insert(var));
+        }
         for steps in sequences(self.graph) {
             cx.poll()?;
             let maps = steps.iter().map(|&step| self.map(step)).collect();
-            let mut sequence = Sequence::new(self.graph, steps, maps, &cx.session.cancel);
+            let mut sequence = Sequence::new(self.graph, steps, maps, &in_reverse, &cx.session.cancel);
             fused.extend(self.prologues(&mut sequence));
             while let Some(step) = sequence.next_step() {
                 let inside = |steps: &[StepId], var: VarId| {
@@ -274,6 +280,7 @@ impl<'g> Fuser<'g> {
             StepKind::Copy(copy) if self.executions.1[copy.index()] == 1 => Map::of_copy(addressed, copy)?,
             _ => return None,
         };
+        let map = map.with_constants(self.graph);
         map.obeys_the_race_rule().then_some(map)
     }
 

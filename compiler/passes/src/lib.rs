@@ -5,9 +5,10 @@
 //! have come. Three analyses serve several passes: [`footprint`] (which elements a family accesses), `race_rule` (which
 //! steps may happen at the same time) and [`liveness`] (when a temporary holds a value that is still needed).
 //! [`superstep`] holds the formulas of time, and `sizes` those of memory. Then come the passes in order:
-//! [`check_replicas`], [`promote_temporaries`], [`remove_dead_steps`], [`fuse_elementwise`], [`merge_compute_sets`],
-//! [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
-//! With `rewrite`, passes from graph to graph change a program. [`model_time`] computes the time of the result.
+//! [`check_replicas`], [`promote_temporaries`], [`fold_constants`], [`remove_dead_steps`], [`fuse_elementwise`],
+//! [`merge_compute_sets`], [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`],
+//! [`schedule_exchange`], [`allocate_memory`]. With `rewrite`, passes from graph to graph change a program.
+//! [`model_time`] computes the time of the result.
 //!
 //! Invariant: a pass is a function from one stage to the next. It reads the machine as data, reports to the user
 //! through diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
@@ -28,6 +29,7 @@ mod sizes;
 pub mod promote_temporaries;
 pub mod merge_copies;
 mod rewrite;
+pub mod fold_constants;
 pub mod remove_dead_steps;
 pub mod fuse_elementwise;
 pub mod merge_compute_sets;

@@ -1,9 +1,9 @@
 //! The passes in order, and how a compilation runs through them or resumes from text.
 //!
 //! ```text
-//! Graph ─check-replicas→ Graph ─promote-temporaries→ Graph ─remove-dead-steps→ Graph ─fuse-elementwise→ Graph
-//!       ─merge-compute-sets→ Graph ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
-//!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
+//! Graph ─check-replicas→ Graph ─promote-temporaries→ Graph ─fold-constants→ Graph ─remove-dead-steps→ Graph
+//!       ─fuse-elementwise→ Graph ─merge-compute-sets→ Graph ─merge-copies→ Graph ─place-tiles→ Placed
+//!       ─check-races→ RaceFree ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
 //! [`PASSES`] is the only place that states the order. Lowering, resuming from text, `girder passes`, `--stage` and
@@ -21,6 +21,7 @@ use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
 use crate::check_replicas::CheckReplicas;
 use crate::context::ESTIMATES;
+use crate::fold_constants::FoldConstants;
 use crate::fuse_elementwise::FuseElementwise;
 use crate::merge_compute_sets::MergeComputeSets;
 use crate::merge_copies::MergeCopies;
@@ -41,6 +42,7 @@ pub use stage::{AnyStage, Stage, Tables};
 pub const PASSES: &[PassEntry] = &[
     PassEntry::of::<CheckReplicas>(),
     PassEntry::of::<PromoteTemporaries>(),
+    PassEntry::of::<FoldConstants>(),
     PassEntry::of::<RemoveDeadSteps>(),
     PassEntry::of::<FuseElementwise>(),
     PassEntry::of::<MergeComputeSets>(),

@@ -1,7 +1,7 @@
 //! `remove-dead-steps`: compute sets and copies leave if nothing reads what they write.
 //!
 //! A step is dead if it writes temporaries only and none of them holds a value that is still needed after it. Steps
-//! that only dead steps need are dead too.
+//! that only dead steps need are dead too. A loop of no iterations is dead with all that it holds.
 //!
 //! Invariant: no effect leaves. A compute set with a check that may fail stays, and so does a step that breaks the race
 //! rule, because both end in a message.
@@ -66,6 +66,15 @@ impl Pass for RemoveDeadSteps {
 }
 
 fn dead(graph: &Graph, covers: &Covers, cx: &PassContext) -> Vec<StepId> {
+    let never_runs = |step: &StepId| matches!(graph.steps[*step].kind, StepKind::Repeat { count: 0, .. });
+    let in_order = graph.steps.values().flat_map(|step| match &step.kind {
+        StepKind::Seq(all) => &all[..],
+        _ => &[],
+    });
+    let loops: Vec<StepId> = in_order.copied().filter(never_runs).collect();
+    if !loops.is_empty() {
+        return loops;
+    }
     let dead = dead_steps(graph, covers, |step| temporaries_written(graph, step));
     let may_leave =
         |&step: &StepId| Touches::of_step(graph, step).is_some_and(|t| t.obey_the_race_rule(graph, &cx.session.cancel));

@@ -103,6 +103,7 @@ impl<'a> Builder<'a, '_> {
         };
         let in_codelets = match name {
             "print" => Some("a codelet writes to an `out` field, and the program prints it"),
+            "grad" => Some("take it in a `fn` or a `program`: it differentiates the codelet functions that these call"),
             "len" => Some("name the length in the field's type: `n` of `in x: f32[n]`"),
             _ => girder_source::foreign(name),
         };

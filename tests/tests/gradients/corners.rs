@@ -51,6 +51,43 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
          t * a * x; t * t }; sin(b) * a }; let g = grad(sum(y * y), wrt: x); let h = grad(sum(g * x), wrt: x); return \
          sum(h * h);",
     ),
+    // One stash serves what a variable holds before an iteration and after it.
+    ("a carried value", "", "var h: f64[4, 3]; h <- x; repeat 4 { h <- tanh(h * x); } return sum(h * x);"),
+    (
+        "a carried value with a name",
+        "",
+        "var h: f64[4, 3]; var s: f64[4, 3]; h <- x; s <- 0.0; repeat k in 0..3 { let y = exp(-h * x); s += y * \
+         f64(k); h <- y; } return sum(h * s);",
+    ),
+    (
+        "two carried values",
+        "",
+        "var h: f64[4, 3]; var c: f64[4, 3]; h <- x; c <- 0.5 * x; repeat 3 { let y = tanh(h * c); c <- exp(-c * y); h \
+         <- y; } return sum(h * c * x);",
+    ),
+    (
+        "a carried value of nested loops",
+        "",
+        "var h: f64[4, 3]; h <- x; repeat 2 { h <- exp(-h * x); repeat 3 { h <- tanh(h * x); } } repeat 1 { h <- \
+         tanh(h * x); } return sum(h * h);",
+    ),
+    (
+        "a carried value that changes behind its step",
+        "",
+        "var h: f64[4, 3]; h <- x; repeat 3 { let y = tanh(h * x); h <- y; h[0] <- y[1] * h[2]; } return sum(h * h);",
+    ),
+    (
+        "a carried value that an arm changes",
+        "",
+        "var h: f64[4, 3]; h <- x; repeat k in 0..4 { if k != 1 { h <- tanh(h * x); } } repeat k in 0..3 { h <- tanh(h \
+         * x); if k == 1 { h <- h * h; } } return sum(h * h);",
+    ),
+    (
+        "a carried value under recompute",
+        "",
+        "var h: f64[4, 3]; h <- x; #[recompute] repeat 2 { repeat 3 { h <- tanh(h * x); } h <- h * 1.1; } return sum(h \
+         * x);",
+    ),
     (
         "holes",
         "",

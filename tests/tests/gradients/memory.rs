@@ -119,6 +119,28 @@ fn branches_keep_their_conditions() {
     assert_eq!(names, [("main.exp", 32), ("main.gt", 1)]);
 }
 
+/// What a variable holds after an iteration is what it holds before the next: a row for each, and one before the loop.
+#[test]
+fn a_carried_value_is_kept_once() {
+    let text = |step: &str| {
+        format!(
+            "param x: f32[8, 4] = 0.5;
+            param w: f32[4, 4] = 0.25;
+            program main() {{
+                var h: f32[8, 4];
+                h <- x;
+                repeat 5 {{ {step} }}
+                print(\"g\", grad(sum(h), wrt: w));
+            }}"
+        )
+    };
+    for step in ["h <- tanh(h @ w);", "let y = tanh(h @ w); h <- y;"] {
+        let kept = profile(&text(step)).memory.kept;
+        let sizes: Vec<u64> = kept.values.iter().map(|v| v.bytes).collect();
+        assert_eq!(sizes, [6 * 128], "{step}");
+    }
+}
+
 /// What is computed again is not kept, but what it starts with.
 #[test]
 fn recomputed_values_are_not_kept() {

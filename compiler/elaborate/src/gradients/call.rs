@@ -32,6 +32,11 @@ impl Elaborator<'_> {
                 let message = format!("the loss is {}, and only floats have a derivative", t.type_name());
                 return Err(self.error_help("grad::integer", loss.span, message, "convert it before: `f32(…)`"));
             }
+            Value::Int(_) | Value::Float(_) | Value::Literal(_) => {
+                let message = "the loss is a static number, which depends on no tensor";
+                let help = "compute it from what `wrt` names: `grad(mean(x * x), wrt: x)`";
+                return Err(self.error_help("elaborate::type_mismatch", loss.span, message, help));
+            }
             other => return Err(self.expected("a tensor to differentiate", &other, loss.span)),
         };
         let seed = self.seed(&y, dy, loss.span)?;
@@ -119,7 +124,16 @@ impl Elaborator<'_> {
                     let message = format!("`dy` holds {}, and the loss {}", d.ty, y.ty);
                     return Err(self.error_help("grad::integer", span, message, format!("convert it: `{}(…)`", y.ty)));
                 }
-                Ok(Tensor { view: self.broadcast(&d, &shape, span)?, ty: y.ty })
+                let Some(view) = d.view.broadcast_to(&shape) else {
+                    let message = format!("`dy` is {}, and the loss {}", d.type_name(), y.type_name());
+                    let help = "`dy` is the adjoint of each element of the loss: it has the shape of the loss, or one \
+                                that is broadcast to it";
+                    return Err(self.error_help("elaborate::shape_mismatch", span, message, help));
+                };
+                Ok(Tensor { view, ty: y.ty })
+            }
+            Some((other, span)) if !matches!(other, Value::Int(_) | Value::Float(_) | Value::Literal(_)) => {
+                Err(self.expected("a tensor or a number as `dy`", &other, span))
             }
             Some((number, span)) => {
                 let s: Scalar = self.scalar(&number, y.ty, span)?;

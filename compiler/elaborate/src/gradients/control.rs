@@ -179,6 +179,7 @@ impl Elaborator<'_> {
             forward_index,
             rows,
             offload: attributes.offload,
+            carried: vec![],
         });
         let done = match attributes.recompute {
             true => self.reverse_iteration(w, e, body),

@@ -297,7 +297,11 @@ impl Elaborator<'_> {
         if let Some((_, row)) = w.loops[k].rows.iter().find(|(known, _)| *known == key) {
             return Ok(row.clone());
         }
-        if let Some(row) = self.rematerialized(w, k, t, since)? {
+        let known = match self.rematerialized(w, k, t, since)? {
+            Some(row) => Some(row),
+            None => self.row_of_last_iteration(w, k, t, since, e.span)?,
+        };
+        if let Some(row) = known {
             w.loops[k].rows.push((key, row.clone()));
             return Ok(row);
         }
@@ -305,7 +309,8 @@ impl Elaborator<'_> {
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         let name = format_smolstr!("{}.kept", self.graph.vars[var].name);
         let maker = self.maker_of(w, &path, var, at).unwrap_or(self.graph.vars[var].origin);
-        let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span };
+        let carrier = if path == w.loops[k].path { self.carrier(w, k, t, version) } else { None };
+        let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span, carrier };
         let row = self.stashed(w, k, t, keeping)?;
         w.loops[k].rows.push((key, row.clone()));
         Ok(row)

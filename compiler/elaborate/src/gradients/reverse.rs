@@ -157,7 +157,10 @@ impl Elaborator<'_> {
             ),
         };
         let message = format!("{what} has no derivative, and the gradient passes through it by `{name}`");
-        let d = Diagnostic::error(code, e.span, message).here("here");
+        let mut d = Diagnostic::error(code, e.span, message).here("here");
+        if let Some(call) = e.origin.map(|call| self.graph.origins.span(call)).filter(|&at| at != e.span) {
+            d = d.label(call, "in this call");
+        }
         let d = d.label(w.span, "gradient taken here");
         Err(self.report(d.help(help)))
     }

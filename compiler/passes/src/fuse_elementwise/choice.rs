@@ -14,7 +14,7 @@ use girder_fusion::map::Function;
 use girder_fusion::space::Access;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Family, Field};
-use girder_ir::ids::{ComputeSetId, FamilyId};
+use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::program::StepKind;
 
 /// The approximate cycles of a vertex with fewer than [`LEAST`] iterations, which take long.
@@ -61,10 +61,21 @@ impl<'g> Fuser<'g> {
             });
         }
         let gains = || Some(self.families_time(&families)? < self.families_time(&self.families(last))?);
-        if steps.len() == 1 && cheapest.is_own && gains() != Some(true) {
+        let is_same = steps.len() == 1 && cheapest.is_own && !self.reads_constants(&chain);
+        if is_same && gains() != Some(true) {
             return None;
         }
         Some(FusedStep { steps, at, set: last, families })
+    }
+
+    /// Returns whether fields of a chain's maps have become constants.
+    fn reads_constants(&self, chain: &Chain) -> bool {
+        let applied = chain.maps.iter().filter_map(|map| match &map.function {
+            Function::Codelet(applied) => Some(applied),
+            Function::Copy(_) => None,
+        });
+        let is_edge = |spec: SpecId, field: FieldId| self.graph.codelets[spec].fields[field].dir != Dir::Const;
+        applied.into_iter().any(|a| a.consts.iter().any(|&(field, _)| is_edge(a.spec, field)))
     }
 
     /// Returns the cheapest cut of a chain, or `None` if there is none.

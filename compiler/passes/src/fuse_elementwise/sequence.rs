@@ -4,7 +4,7 @@
 
 use super::Candidate;
 use crate::race_rule::Touches;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_fusion::chain::Chain;
 use girder_fusion::map::Map;
 use girder_ir::graph::Graph;
@@ -27,6 +27,8 @@ pub(super) struct Sequence<'g, 'c> {
     touches: FxHashMap<StepId, Option<Touches>>,
     /// One more than the position of the step that is visited.
     at: usize,
+    /// The variables that reverse programs access.
+    in_reverse: &'c EntitySet<VarId>,
     cancel: &'c Cancel,
 }
 
@@ -36,10 +38,11 @@ impl<'g, 'c> Sequence<'g, 'c> {
         graph: &'g Graph,
         steps: Vec<StepId>,
         maps: Vec<Option<Map<'g>>>,
+        in_reverse: &'c EntitySet<VarId>,
         cancel: &'c Cancel,
     ) -> Sequence<'g, 'c> {
         let maps = steps.iter().zip(maps).filter_map(|(&step, map)| Some((step, map?))).collect();
-        Sequence { graph, steps, maps, touches: FxHashMap::default(), at: 0, cancel }
+        Sequence { graph, steps, maps, touches: FxHashMap::default(), at: 0, in_reverse, cancel }
     }
 
     /// Goes on to the next step.
@@ -93,13 +96,22 @@ impl<'g, 'c> Sequence<'g, 'c> {
 
     /// Returns the chain with one more step, if it is a map that may join it.
     fn grown(&self, chain: &Chain<'g>, step: StepId, reverse: bool) -> Option<Chain<'g>> {
-        let map = self.maps.get(&step).filter(|_| self.graph.steps[step].reverse == reverse)?;
+        let joins = self.graph.steps[step].reverse == reverse || (reverse && self.ends_reverse(step));
+        let map = self.maps.get(&step).filter(|_| joins)?;
         let within = |map: &Map| map.family.map(|f| self.graph.families[f].within);
         let own = chain.maps.iter().find_map(within);
         let agrees = own.is_none_or(|own| within(map).is_none_or(|within| within == own));
         let size: usize = chain.maps.iter().map(|m| m.size).sum();
         let mut grown = chain.clone();
         (agrees && size + map.size <= MOST_EXPRESSIONS && grown.take(map)).then_some(grown)
+    }
+
+    /// Returns whether a step after a reverse program may become part of it: nothing that it writes is kept for a later
+    /// reverse program.
+    fn ends_reverse(&self, step: StepId) -> bool {
+        let touches = self.touches.get(&step).and_then(Option::as_ref);
+        let is_kept = |&var: &VarId| !self.graph.vars[var].is_persistent() && self.in_reverse.contains(var);
+        touches.is_some_and(|t| !t.written().iter().any(is_kept))
     }
 
     /// Goes back to the start.

@@ -129,8 +129,14 @@ fn a_graph_is_the_target_after_each_of_its_passes() {
         resume(at, merged, Stage::Placed, cx).unwrap();
         cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
     });
-    let first = "check-replicas";
-    let passes =
-        [first, "promote-temporaries", "remove-dead-steps", "fuse-elementwise", "merge-compute-sets", "merge-copies"];
+    let passes = [
+        "check-replicas",
+        "promote-temporaries",
+        "fold-constants",
+        "remove-dead-steps",
+        "fuse-elementwise",
+        "merge-compute-sets",
+        "merge-copies",
+    ];
     assert_eq!(names, [&passes[..], &passes[..], &["place-tiles"]].concat());
 }
