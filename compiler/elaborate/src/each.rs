@@ -196,7 +196,7 @@ impl Elaborator<'_> {
         let begin = self.moment();
         let function = Function { body: EachBody::Copy, name: "fill", callees: vec![] };
         self.each_into(function, vec![Operand::Static(value)], std::slice::from_ref(out), span)?;
-        self.record(begin, EntryKind::Fill { dst: out.view.clone() }, span);
+        self.record(begin, EntryKind::Fill { dst: out.view.clone(), stream: None }, span);
         Ok(())
     }
 

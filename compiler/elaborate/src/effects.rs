@@ -2,6 +2,7 @@
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
+use crate::gradients::moments::RemoteWrite;
 use crate::gradients::tape::EntryKind;
 use crate::value::Given;
 use crate::value::{Tensor, Value};
@@ -39,7 +40,7 @@ impl Elaborator<'_> {
         self.row_is_selected(stream, span)?;
         let begin = self.moment();
         self.push(NodeKind::Effect(Effect::Read { stream, into: target.view.clone() }), span)?;
-        self.record(begin, EntryKind::Fill { dst: target.view.clone() }, span);
+        self.record(begin, EntryKind::Fill { dst: target.view.clone(), stream: Some(stream) }, span);
         Ok(true)
     }
 
@@ -68,7 +69,9 @@ impl Elaborator<'_> {
         }
         let (name, ty, shape) = (s.name.clone(), s.ty, s.shape.clone());
         let t = self.temporary(name.rsplit('.').next().unwrap_or(&name), ty, &shape, span)?;
+        let begin = self.moment();
         self.push(NodeKind::Effect(Effect::Read { stream: id, into: t.view.clone() }), span)?;
+        self.record(begin, EntryKind::Fill { dst: t.view.clone(), stream: Some(id) }, span);
         Ok(t)
     }
 
@@ -97,6 +100,10 @@ impl Elaborator<'_> {
             return Err(self.error_help("elaborate::type_mismatch", span, message, help));
         }
         let view = self.broadcast(&t, &shape, span)?;
+        if self.graph.streams[id].rows.is_some() && self.is_taping() {
+            let at = self.moment();
+            self.recorder.remote_writes.push(RemoteWrite { stream: id, view: view.clone(), at, span });
+        }
         let t = self.one_region(Tensor { view, ty }, span)?;
         self.push(NodeKind::Effect(Effect::Write { stream: id, from: t.view }), span)
     }
@@ -156,7 +163,7 @@ impl Elaborator<'_> {
                 }
                 let begin = self.moment();
                 self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone(), until_written }), span)?;
-                self.record(begin, EntryKind::Fill { dst: t.view.clone() }, span);
+                self.record(begin, EntryKind::Fill { dst: t.view.clone(), stream: None }, span);
                 Ok(())
             }
             other => Err(self.expected("a tensor", other, at)),

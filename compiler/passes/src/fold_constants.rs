@@ -141,7 +141,7 @@ fn results(graph: &Graph, family: &Family, cx: &PassContext) -> Option<Vec<(VarI
     let mut interpreter = Interpreter::new(codelet);
     interpreter.allow(MOST_STATEMENTS);
     let consts = vertex_consts(codelet, family, 0);
-    interpreter.run(&sizes, &mut vertex, &consts, graph.workers, &cx.session).ok()?;
+    interpreter.run(&sizes, &mut vertex, &consts, graph.workers, cx.session).ok()?;
     let written = family.fields.iter().filter(|f| codelet.fields[f.field].dir.writes());
     let result = |field: &Field| {
         let value = Scalar::new(graph.vars[var(field)].ty, *vertex.written.get(&field.field)?);

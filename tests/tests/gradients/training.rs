@@ -40,7 +40,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "lars",
         ],
     ),
-    ("updates", &[]),
+    ("updates", &["decayed"]),
     (
         "clipping",
         &[

@@ -6,7 +6,8 @@ use super::active::Active;
 use super::order::Moment;
 use super::tape::{Entry, EntryKind, Tape, each_write};
 use crate::elaborator::Elaborator;
-use girder_ir::ids::VarId;
+use girder_ir::ids::{StreamId, VarId};
+use girder_ir::view::View;
 use std::ops::Range;
 
 impl Elaborator<'_> {
@@ -26,10 +27,21 @@ impl Elaborator<'_> {
                     again |= active.insert(v, during.start);
                 }
             });
+            each_fill(body, &mut |dst, stream| {
+                if self.holds_row(stream, during, active) {
+                    again |= dst.vars().into_iter().any(|v| active.insert(v, during.start));
+                }
+            });
             if !again {
                 break;
             }
         }
+    }
+
+    /// Returns whether an active value was written to a row of a remote buffer during some time.
+    fn holds_row(&self, stream: StreamId, during: &Range<Moment>, active: &Active) -> bool {
+        let writes = self.recorder.remote_writes.iter().filter(|w| w.stream == stream && during.contains(&w.at));
+        writes.into_iter().any(|w| active.holds(&w.view, w.at))
     }
 
     fn activate_entry(&self, e: &Entry, active: &mut Active) {
@@ -50,6 +62,9 @@ impl Elaborator<'_> {
                 if let EntryKind::Rule { reads: others, .. } = &e.kind {
                     reads |= others.iter().any(|v| active.has_at(*v, e.during.start));
                 }
+                if let EntryKind::Fill { stream: Some(stream), .. } = &e.kind {
+                    reads |= self.holds_row(*stream, &(0..e.during.start), active);
+                }
                 if reads {
                     let mut all = vec![];
                     e.results(&mut |v| all.extend(v.vars()));
@@ -59,5 +74,15 @@ impl Elaborator<'_> {
                 }
             }
         }
+    }
+}
+
+/// Calls `f` with all elements that the entries of a tape read from streams.
+fn each_fill(tape: &Tape, f: &mut dyn FnMut(&View, StreamId)) {
+    for e in tape {
+        if let EntryKind::Fill { dst, stream: Some(stream) } = &e.kind {
+            f(dst, *stream);
+        }
+        e.bodies().iter().for_each(|t| each_fill(t, f));
     }
 }

@@ -177,7 +177,7 @@ impl Elaborator<'_> {
         }
         let begin = self.moment();
         let copy = self.untaped(|this| this.copy_of(t, span))?;
-        self.record(begin, EntryKind::Fill { dst: copy.view.clone() }, span);
+        self.record(begin, EntryKind::Fill { dst: copy.view.clone(), stream: None }, span);
         Ok(copy.into())
     }
 }

@@ -185,7 +185,7 @@ impl Elaborator<'_> {
             true => self.reverse_iteration(w, e, body),
             false => self.walk(w, body),
         };
-        let done = done.and_then(|()| self.fill_all(w, &vars, e.span));
+        let done = done.and_then(|()| self.fill_all(w, &vars, e.span)).and_then(|()| self.carry_back(w, e.span));
         w.loops.pop();
         w.path.pop();
         let reversed = self.emission.close_under_run_time();

@@ -31,6 +31,19 @@ pub struct Write {
     pub span: Span,
 }
 
+/// A write to a row of a remote buffer.
+#[derive(Clone, Debug)]
+pub struct RemoteWrite {
+    /// The buffer.
+    pub stream: StreamId,
+    /// The elements that the row gets.
+    pub view: View,
+    /// When.
+    pub at: Moment,
+    /// The statement.
+    pub span: Span,
+}
+
 /// The state of recording: everything but the tapes.
 #[derive(Debug, Default)]
 pub struct Recorder {
@@ -51,6 +64,8 @@ pub struct Recorder {
     /// The moments of steps that are computed again, and of reverse programs. A value that they overwrite is copied
     /// where it is needed, because the user cannot keep it in the text.
     pub in_reverse: Vec<Range<Moment>>,
+    /// What the program writes to rows of remote buffers.
+    pub remote_writes: Vec<RemoteWrite>,
     /// Variables that are stashes.
     pub stashes: Vec<VarId>,
     /// Remote buffers that are stashes, each with what needs it.

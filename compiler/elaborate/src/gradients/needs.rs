@@ -255,7 +255,7 @@ impl Elaborator<'_> {
 
     /// Ends the value of a temporary of an arm before the step that holds the arm: the reverse program reads it only if
     /// the arm ran.
-    fn give_up_before(&mut self, w: &mut ReverseWalk, view: &View, e: &Entry) -> Result<()> {
+    pub(super) fn give_up_before(&mut self, w: &mut ReverseWalk, view: &View, e: &Entry) -> Result<()> {
         let Some(k) = w.path.iter().position(|p| !p.is_loop) else { return Ok(()) };
         for var in view.vars() {
             let v = &self.graph.vars[var];
@@ -276,7 +276,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the row of a stash that keeps a value of a loop's body.
-    fn kept(
+    pub(super) fn kept(
         &mut self,
         w: &mut ReverseWalk,
         k: usize,
@@ -298,8 +298,8 @@ impl Elaborator<'_> {
             return Ok(row.clone());
         }
         let known = match self.rematerialized(w, k, t, since)? {
-            Some(row) => Some(row),
-            None => self.row_of_last_iteration(w, k, t, since, e.span)?,
+            None if after => self.carried_back(w, k, t, e)?,
+            known => known,
         };
         if let Some(row) = known {
             w.loops[k].rows.push((key, row.clone()));
@@ -309,8 +309,7 @@ impl Elaborator<'_> {
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         let name = format_smolstr!("{}.kept", self.graph.vars[var].name);
         let maker = self.maker_of(w, &path, var, at).unwrap_or(self.graph.vars[var].origin);
-        let carrier = if path == w.loops[k].path { self.carrier(w, k, t, version) } else { None };
-        let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span, carrier };
+        let keeping = Keeping { name, rows, maker, path: &path, at, span: e.span };
         let row = self.stashed(w, k, t, keeping)?;
         w.loops[k].rows.push((key, row.clone()));
         Ok(row)

@@ -4,16 +4,19 @@
 
 use super::derive::{Formula, OpKind};
 use super::formulas::Derived;
+use super::moments::RemoteWrite;
+use super::order::Moment;
 use super::rule_table::RuleRef;
 use super::state::ReverseWalk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Tuple, Value};
-use girder_ir::ids::VarId;
+use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use smol_str::SmolStr;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -83,7 +86,10 @@ impl Elaborator<'_> {
                 }
                 Ok(())
             }
-            EntryKind::Fill { dst } => self.clear_adjoint(&mut w.adjoints, dst, e.span),
+            EntryKind::Fill { dst, stream } => {
+                stream.map_or(Ok(()), |stream| self.no_gradient_from(w, stream, dst, e))?;
+                self.clear_adjoint(&mut w.adjoints, dst, e.span)
+            }
             EntryKind::Rows { put, x, at, count, value } => self.reverse_rows(w, e, *put, (x, at, *count, value)),
             EntryKind::ScatterAdd { x, index, value } => {
                 let Some(d) = self.adjoint_of(&mut w.adjoints, x, e.span)? else { return Ok(()) };
@@ -162,6 +168,28 @@ impl Elaborator<'_> {
             d = d.label(call, "in this call");
         }
         let d = d.label(w.span, "gradient taken here");
+        Err(self.report(d.help(help)))
+    }
+
+    /// Reports a row of a remote buffer through which the gradient would have to pass: the program has written to the
+    /// buffer what depends on the wanted tensors.
+    fn no_gradient_from(&mut self, w: &ReverseWalk, stream: StreamId, into: &View, e: &Entry) -> Result<()> {
+        if !w.adjoints.reaches(into) {
+            return Ok(());
+        }
+        let shared = w.loops.iter().map(|l| l.during.clone());
+        let before: Vec<Range<Moment>> = shared.chain(std::iter::once(0..e.during.start)).collect();
+        let is_seen = |write: &&RemoteWrite| {
+            write.stream == stream
+                && before.iter().any(|during| during.contains(&write.at))
+                && w.active.holds(&write.view, write.at)
+        };
+        let Some(write) = self.recorder.remote_writes.iter().find(is_seen) else { return Ok(()) };
+        let name = &self.graph.streams[stream].name;
+        let message = format!("the gradient does not pass through the remote buffer `{name}`");
+        let d = Diagnostic::error("grad::no_rule", e.span, message).here("read here, and needed by the loss");
+        let d = d.label(write.span, "what depends on `wrt` is written here").label(w.span, "gradient taken here");
+        let help = "use the value itself instead of the row, or take the row as a constant: `stopped(read(…))`";
         Err(self.report(d.help(help)))
     }
 

@@ -42,9 +42,8 @@ pub struct LoopContext {
     pub rows: Vec<(Kept, Tensor)>,
     /// Whether the values that are kept of its iterations are in remote buffers.
     pub offload: bool,
-    /// The stashes of what carried variables hold at the end of each iteration, whose last rows hold what they held
-    /// before the loop.
-    pub carried: Vec<(View, Tensor)>,
+    /// Variables of the reverse loop, and what it writes to them for the iteration before.
+    pub carried: Vec<(Tensor, Tensor)>,
 }
 
 /// A view, the moment of its last write and the body where it is kept.

@@ -8,7 +8,7 @@ use super::order::Moment;
 use super::rule_table::RuleRef;
 use crate::pipelines::stages::StageNumber;
 use crate::value::{Place, Tensor, Tuple, Value};
-use girder_ir::ids::VarId;
+use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{OriginId, Span};
@@ -75,6 +75,8 @@ pub enum EntryKind {
     Fill {
         /// The elements written.
         dst: View,
+        /// The stream from which they come.
+        stream: Option<StreamId>,
     },
     /// Rows at an index known only at run time are read or written.
     Rows {
@@ -213,7 +215,7 @@ impl Entry {
         match &self.kind {
             EntryKind::Each { outs, .. } => outs.iter().for_each(|t| f(&t.view)),
             EntryKind::Rule { out, .. } => each_tensor(out, &mut |t| f(&t.view)),
-            EntryKind::Write { dst, .. } | EntryKind::Fill { dst } => f(dst),
+            EntryKind::Write { dst, .. } | EntryKind::Fill { dst, .. } => f(dst),
             EntryKind::Rows { put: true, x, .. } | EntryKind::ScatterAdd { x, .. } => f(&x.view),
             EntryKind::Rows { put: false, value, .. } => f(&value.view),
             _ => {}

@@ -143,7 +143,7 @@ pub(super) fn renamed_tape(tape: &Tape, versions: &Versions, during: &Range<Mome
                 *dst = versions.view(dst, last);
                 read(src);
             }
-            EntryKind::Fill { dst } => *dst = versions.view(dst, last),
+            EntryKind::Fill { dst, .. } => *dst = versions.view(dst, last),
             EntryKind::Rows { put, x, at, value, .. } => {
                 read(x);
                 read(at);
