@@ -219,6 +219,24 @@ fn a_single_image_of_any_size_has_many_tiles() {
     assert!(taken <= 7_000, "{taken}");
 }
 
+/// Numbers of images of which no number of blocks was a multiple, such as 17 and 50, once had no cut within an image:
+/// the derivative by the kernel took ten times as long as that of 18.
+#[test]
+fn a_derivative_by_a_kernel_is_cut_within_images_for_every_number_of_them() {
+    let taken = |images: u64| {
+        let text = format!(
+            "use nn; param x: f32[{images}, 93, 4, 2]; param y: f32[{images}, 93, 4, 4];
+            program main() {{ print(nn.conv_kernel(x, [3, 3, 2, 4], y, pad: 2, dilation: 2)[0, 0, 0, 0]); }}"
+        );
+        Program::text(&text).target("gc200").estimate("main").cycles
+    };
+    let of_18 = taken(18);
+    for (images, times) in [(17, 1), (19, 1), (31, 1), (50, 2)] {
+        let cycles = taken(images);
+        assert!(2 * cycles <= 3 * times * of_18, "{images} images: {cycles} against {of_18}");
+    }
+}
+
 /// Each index of the derivative by the kernel once took steps for each part of the view through which it arrives.
 #[test]
 fn a_derivative_may_arrive_through_a_view() {

@@ -195,3 +195,49 @@ fn a_row_may_take_much_of_a_tile() {
     let outcome = Program::text(text).described(machine).run_everywhere();
     assert_eq!(outcome.prints, ["262.0"]);
 }
+
+/// All indices of a histogram once went to the tiles that hold its few bins, sorted in many steps.
+#[test]
+fn a_histogram_is_counted_on_all_tiles() {
+    let text = "var x: i32[1000000]; var h: i32[256];
+        program main() { h <- segment_sum(x * 0 + 1, x, 256); scatter_add(h, x, x); }";
+    let taken = Program::text(text).target("gc200").estimate("main").cycles;
+    assert!(taken <= 60_000, "{taken}");
+}
+
+/// Tables of their own, and tables that several tiles share: few and many rows, of one column and of several.
+#[test]
+fn integers_that_are_added_apart_are_all_counted() {
+    for (rows, columns, count) in [(1, 1, 700), (5, 3, 900), (300, 1, 2_000), (40, 8, 300)] {
+        let text = format!(
+            "let (n, k, m) = ({rows}, {columns}, {count});
+            var x: i32[n, k] = 7;
+            var expected: i32[n, k] = 7;
+            const at: i32[m] = list r in 0..m {{ r * 31 % n }};
+            fn number(r: int, j: int) -> int {{ (r * 3 + j) * 7919 % 65521 * 65537 % 2147483647 }}
+            var v: i32[m, k] = list r in 0..m {{ list j in 0..k {{ number(r, j) }} }};
+            codelet add_all(in v: i32[m, k], in at: i32[m], inout x: i32[n, k]) {{
+                for r in 0..m, j in 0..k {{ x[at[r], j] += v[r, j]; }}
+            }}
+            program main() {{
+                scatter_add(x, at, v);
+                compute {{ vertex add_all(v: v, at: at, x: expected); }}
+                print(sum(i32(x != expected)));
+            }}"
+        );
+        let outcome = Program::text(text).run_everywhere();
+        assert!(outcome.failure.is_none(), "{rows}, {columns}, {count}: {:?}", outcome.failure);
+        assert_eq!(outcome.prints, ["0"], "{rows}, {columns}, {count}");
+    }
+}
+
+#[test]
+fn an_index_outside_a_table_of_integers_is_an_error() {
+    for at in [-1, 5] {
+        let text = format!(
+            "var x: i32[5]; var at: i32[900]; program main() {{ at[880] <- {at}; scatter_add(x, at, at + 1); }}"
+        );
+        let outcome = Program::text(text).run_everywhere();
+        assert_eq!(outcome.failure.as_ref().map(|failure| failure.code), Some("run::index_out_of_range"));
+    }
+}
