@@ -104,6 +104,8 @@ fn brackets_are_matched_with_what_was_meant() {
 fn typical_mistakes_have_their_own_help() {
     check_stmt("copy { for i in 0..4 { «let» j = i; a[i] <- b[j]; } }", "a `copy` holds rows");
     check_stmt("copy { «if» a { b <- c; } }", "a `copy` holds rows");
+    check_stmt("let («mut» a, b) = c;", "`mut` stands before the whole pattern");
+    check_stmt("let (a, «mut» b) = c;", "`mut` stands before the whole pattern");
     check_stmt("let «on» = 3;", "`on` is a word of the language and cannot be a name");
     check_stmt("let c = a < b «<» c;", "comparisons do not chain");
     check_stmt("if a «<-»3 { f(); }", "write `a < -b`");

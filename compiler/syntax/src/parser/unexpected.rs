@@ -207,6 +207,13 @@ fn group(position: &ErrorPosition) -> (Option<&'static str>, Vec<&'static str>) 
     (group, hidden)
 }
 
+/// Tells whether the token is inside the pattern of a `let`.
+fn is_in_pattern(position: &ErrorPosition) -> bool {
+    use Token::*;
+    let mut before = position.tokens[..position.at].iter().rev().map(|l| l.token);
+    before.find(|token| !matches!(token, Ident | Underscore | Comma | ParenOpen | ParenClose | Mut)) == Some(Let)
+}
+
 /// Returns the diagnostic for mistakes with a message of their own.
 fn special(position: &ErrorPosition) -> Option<Diagnostic> {
     use Token::*;
@@ -226,6 +233,7 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
         let next = position.tokens.get(position.at + 1).map(|l| l.token);
         return Some(error(what).help(match found.token {
             _ if in_copy => "a `copy` holds rows such as `a[i] <- b[i]`, and `for`".to_string(),
+            Mut if is_in_pattern(position) => "`mut` stands before the whole pattern: `let mut (a, b) = …`".to_string(),
             Where if next == Some(ParenOpen) => "elements are chosen by `select(condition, a, b)`".to_string(),
             Else if next == Some(FatArrow) => "the arm for all other values is `_ => …`".to_string(),
             If | Switch | On | With if position.fits("int") => {
