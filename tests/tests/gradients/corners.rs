@@ -51,6 +51,13 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
          t * a * x; t * t }; sin(b) * a }; let g = grad(sum(y * y), wrt: x); let h = grad(sum(g * x), wrt: x); return \
          sum(h * h);",
     ),
+    // No gradient passes through a compute set that reads no floats, and what it overwrites has none.
+    (
+        "a compute set that fills",
+        "codelet count(out y: f64[n], in step: i32) { for i in 0..n { y[i] = f64(i32(i) * step); } }",
+        "const step: i32 = 2; var y: f64[4, 3]; y <- x * x; let a = sum(y * y); compute { vertex count(y: \
+         y.reshape([12]), step: step); } return a * sum(y * x);",
+    ),
     // One stash serves what a variable holds before an iteration and after it.
     ("a carried value", "", "var h: f64[4, 3]; h <- x; repeat 4 { h <- tanh(h * x); } return sum(h * x);"),
     (

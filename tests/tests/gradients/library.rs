@@ -200,6 +200,9 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "bits_of",
             "sorted_indices",
             "at_rows",
+            "tables_for",
+            "tables_cost",
+            "rows_apart",
             "rows_by_sorting",
             "rows_by_looking",
             // It writes its argument: a gradient through it is refused, and `updated` has one.

@@ -6,7 +6,10 @@ use super::order::{Inside, Moment};
 use super::tape::{Entry, EntryKind, Tape, What, each_touched, each_write, map_tensors};
 use crate::elaborator::{Body, Elaborator, NodeKind};
 use crate::value::{Given, Tensor, Value};
+use girder_codelet::vertices::bind_family;
+use girder_codelet::{Cover, facts_on};
 use girder_ir::codelet::Dir;
+use girder_ir::family::Field;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, ProgramId, VarId};
 use girder_ir::program::{Effect, StepKind};
@@ -16,6 +19,9 @@ use girder_source::{Result, Span};
 use girder_syntax::ast;
 use girder_typing::ModuleRef;
 use std::rc::Rc;
+
+/// Maximal number of vertices of a family whose writes are recorded one by one.
+const MOST_FILLED: u64 = 1 << 10;
 
 impl Elaborator<'_> {
     /// Returns whether operations are recorded now.
@@ -114,6 +120,10 @@ impl Elaborator<'_> {
     /// Records that a compute set runs.
     pub fn record_set(&mut self, set: ComputeSetId, begin: Moment, span: Span) {
         if !self.is_taping() {
+            return;
+        }
+        if let Some(filled) = filled_by(&self.graph, set) {
+            filled.into_iter().for_each(|dst| self.record(begin, EntryKind::Fill { dst, stream: None }, span));
             return;
         }
         let (mut reads, mut writes) = (vec![], vec![]);
@@ -249,6 +259,31 @@ fn tape_at<'t>(tape: &'t mut Tape, path: &[Inside]) -> Option<&'t mut Tape> {
 /// Returns the tape of a closed body, for the entry of the step that holds the body.
 pub fn tape_of(body: &Body) -> Rc<Tape> {
     Rc::new(body.tape.clone())
+}
+
+/// Returns what a compute set writes, if it reads no floats and certainly writes each of these elements: no gradient
+/// passes through them then.
+fn filled_by(graph: &Graph, set: ComputeSetId) -> Option<Vec<View>> {
+    let mut filled = vec![];
+    for family in graph.sets[set].families.iter().map(|&id| &graph.families[id]) {
+        let codelet = &graph.codelets[family.codelet];
+        let is_passed = |f: &Field| {
+            let decl = &codelet.fields[f.field];
+            decl.dir == Dir::InOut || (decl.dir == Dir::In && decl.ty.is_float())
+        };
+        if family.domain.count() > MOST_FILLED || family.fields.iter().any(is_passed) {
+            return None;
+        }
+        let Ok(Some(sizes)) = bind_family(graph, family) else { continue };
+        let facts = facts_on(codelet, &sizes, graph.workers);
+        for field in family.fields.iter().filter(|f| codelet.fields[f.field].dir == Dir::Out) {
+            if facts.cover[field.field] != Cover::Full {
+                return None;
+            }
+            filled.extend((0..family.domain.count()).map(|i| field.view(&family.domain, i)));
+        }
+    }
+    Some(filled)
 }
 
 fn set_accesses(graph: &Graph, set: ComputeSetId, reads: &mut Vec<VarId>, writes: &mut Vec<VarId>) {
