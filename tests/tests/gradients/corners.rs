@@ -54,9 +54,9 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
     // No gradient passes through a compute set that reads no floats, and what it overwrites has none.
     (
         "a compute set that fills",
-        "codelet count(out y: f64[n], in step: i32) { for i in 0..n { y[i] = f64(i32(i) * step); } }",
-        "const step: i32 = 2; var y: f64[4, 3]; y <- x * x; let a = sum(y * y); compute { vertex count(y: \
-         y.reshape([12]), step: step); } return a * sum(y * x);",
+        "const by: i32 = 2;\ncodelet count(out y: f64[n], in by: i32) { for i in 0..n { y[i] = f64(i32(i) * by); } }",
+        "var y: f64[4, 3]; y <- x * x; let a = sum(y); compute { vertex count(y: y.reshape([12]), by: by); } return a * \
+         a * sum(y * x);",
     ),
     // One stash serves what a variable holds before an iteration and after it.
     ("a carried value", "", "var h: f64[4, 3]; h <- x; repeat 4 { h <- tanh(h * x); } return sum(h * x);"),
