@@ -55,8 +55,8 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
     (
         "a compute set that fills",
         "const by: i32 = 2;\ncodelet count(out y: f64[n], in by: i32) { for i in 0..n { y[i] = f64(i32(i) * by); } }",
-        "var y: f64[4, 3]; y <- x * x; let a = sum(y); compute { vertex count(y: y.reshape([12]), by: by); } return a * \
-         a * sum(y * x);",
+        "var y: f64[4, 3]; y <- x * x; let a = sum(y); compute { vertex count(y: y.reshape([12]), by: by); } return a \
+         * a * sum(y * x);",
     ),
     // One stash serves what a variable holds before an iteration and after it.
     ("a carried value", "", "var h: f64[4, 3]; h <- x; repeat 4 { h <- tanh(h * x); } return sum(h * x);"),
