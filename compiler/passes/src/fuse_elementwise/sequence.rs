@@ -61,13 +61,18 @@ impl<'g, 'c> Sequence<'g, 'c> {
         // The position of the chain, and the steps after it that are not in it.
         let mut at = self.at - 1;
         let mut between: Vec<StepId> = vec![];
-        let reverse = self.graph.steps[first].reverse;
+        let mut reverse = self.graph.steps[first].reverse;
         for n in self.at..self.steps.len().min(self.at + WINDOW) {
             let step = self.steps[n];
             if self.touches(step).is_none() {
                 break;
             }
-            let grown = self.grown(&chain, step, reverse);
+            let all: Vec<StepId> = steps.iter().copied().chain([step]).collect();
+            let grown = self.grown(&chain, step).filter(|_| match (reverse, self.graph.steps[step].reverse) {
+                (false, true) => steps.iter().all(|&s| self.keeps_nothing(s, |var| inside(&all, var))),
+                (true, false) => self.keeps_nothing(step, |_| false),
+                _ => true,
+            });
             let moves_up = grown.is_some() && between.iter().all(|&other| self.are_independent(step, other));
             let moves_down = || {
                 let of_chain = |other: &StepId| steps.iter().all(|&s| self.are_independent(s, *other));
@@ -75,13 +80,13 @@ impl<'g, 'c> Sequence<'g, 'c> {
             };
             let joins = moves_up || moves_down();
             let taken = grown.filter(|_| joins).and_then(|grown| {
-                let all: Vec<StepId> = steps.iter().copied().chain([step]).collect();
                 let memory = grown.memory_slots(|var| inside(&all, var))?;
                 Some((grown, memory, all))
             });
             match taken {
                 Some(taken) => {
                     (chain, memory, steps) = taken;
+                    reverse |= self.graph.steps[step].reverse;
                     if !moves_up {
                         at = n;
                         between.clear();
@@ -95,9 +100,8 @@ impl<'g, 'c> Sequence<'g, 'c> {
     }
 
     /// Returns the chain with one more step, if it is a map that may join it.
-    fn grown(&self, chain: &Chain<'g>, step: StepId, reverse: bool) -> Option<Chain<'g>> {
-        let joins = self.graph.steps[step].reverse == reverse || (reverse && self.ends_reverse(step));
-        let map = self.maps.get(&step).filter(|_| joins)?;
+    fn grown(&self, chain: &Chain<'g>, step: StepId) -> Option<Chain<'g>> {
+        let map = self.maps.get(&step)?;
         let within = |map: &Map| map.family.map(|f| self.graph.families[f].within);
         let own = chain.maps.iter().find_map(within);
         let agrees = own.is_none_or(|own| within(map).is_none_or(|within| within == own));
@@ -106,12 +110,15 @@ impl<'g, 'c> Sequence<'g, 'c> {
         (agrees && size + map.size <= MOST_EXPRESSIONS && grown.take(map)).then_some(grown)
     }
 
-    /// Returns whether a step after a reverse program may become part of it: nothing that it writes is kept for a later
-    /// reverse program.
-    fn ends_reverse(&self, step: StepId) -> bool {
-        let touches = self.touches.get(&step).and_then(Option::as_ref);
-        let is_kept = |&var: &VarId| !self.graph.vars[var].is_persistent() && self.in_reverse.contains(var);
-        touches.is_some_and(|t| !t.written().iter().any(is_kept))
+    /// Returns whether nothing that a map writes is kept for a reverse program, so that it may become part of one.
+    /// `inside` tells which variables only the other steps of a chain access.
+    fn keeps_nothing(&self, step: StepId, inside: impl Fn(VarId) -> bool) -> bool {
+        let is_kept =
+            |var: VarId| !self.graph.vars[var].is_persistent() && self.in_reverse.contains(var) && !inside(var);
+        self.maps.get(&step).is_some_and(|map| {
+            let all = map.space.accesses.iter().zip(&map.uses);
+            !all.filter(|(_, uses)| uses.writes).any(|(access, _)| is_kept(access.var))
+        })
     }
 
     /// Goes back to the start.

@@ -27,11 +27,6 @@ pub(crate) struct Touches {
 }
 
 impl Touches {
-    /// Returns the variables that are written, ascending.
-    pub(crate) fn written(&self) -> &[VarId] {
-        &self.written
-    }
-
     /// Returns the accesses of a step, or `None` if it is neither a compute set nor a copy.
     pub(crate) fn of_step(graph: &Graph, step: StepId) -> Option<Touches> {
         let all = match graph.steps[step].kind {
