@@ -54,8 +54,8 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
     // No gradient passes through a compute set that reads no floats, and what it overwrites has none.
     (
         "a compute set that fills",
-        "const by: i32 = 2;\ncodelet count(out y: f64[n], in by: i32) { for i in 0..n { y[i] = f64(i32(i) * by); } }",
-        "var y: f64[4, 3]; y <- x * x; let a = sum(y); compute { vertex count(y: y.reshape([12]), by: by); } return a \
+        "const d: i32 = 2;\ncodelet count(out y: f64[n], in d: i32) { for i in 0..n { y[i] = f64(i32(i) * d); } }",
+        "var y: f64[4, 3]; y <- x * x; let a = sum(y); compute { vertex count(y: y.reshape([12]), d: d); } return a \
          * a * sum(y * x);",
     ),
     // One stash serves what a variable holds before an iteration and after it.

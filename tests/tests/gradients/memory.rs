@@ -57,7 +57,9 @@ fn layers_of_one_line_are_one_row() {
         program main() {
             let mut h = x;
             for i in 0..3 { h = exp(h @ w[i]); }
-            print(\"g\", grad(sum(h), wrt: w));
+            let loss = sum(h);
+            print(\"loss\", loss);
+            print(\"g\", grad(loss, wrt: w));
         }";
     assert_eq!(values(&profile(text).memory.kept), rows(&[("main.exp:5", 3, 3 * 128)]));
 }
