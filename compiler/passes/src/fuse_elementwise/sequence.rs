@@ -67,9 +67,12 @@ impl<'g, 'c> Sequence<'g, 'c> {
             if self.touches(step).is_none() {
                 break;
             }
-            let all: Vec<StepId> = steps.iter().copied().chain([step]).collect();
+            let with_step = || steps.iter().copied().chain([step]).collect::<Vec<StepId>>();
             let grown = self.grown(&chain, step).filter(|_| match (reverse, self.graph.steps[step].reverse) {
-                (false, true) => steps.iter().all(|&s| self.keeps_nothing(s, |var| inside(&all, var))),
+                (false, true) => {
+                    let all = with_step();
+                    steps.iter().all(|&s| self.keeps_nothing(s, |var| inside(&all, var)))
+                }
                 (true, false) => self.keeps_nothing(step, |_| false),
                 _ => true,
             });
@@ -80,6 +83,7 @@ impl<'g, 'c> Sequence<'g, 'c> {
             };
             let joins = moves_up || moves_down();
             let taken = grown.filter(|_| joins).and_then(|grown| {
+                let all = with_step();
                 let memory = grown.memory_slots(|var| inside(&all, var))?;
                 Some((grown, memory, all))
             });
