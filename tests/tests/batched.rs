@@ -25,6 +25,7 @@ fn cut(i: int, n: int) -> range { if i % 2 == 0 { 0..n } else { i..i + n } }
 fn home(i: int) -> place { if i > 3 { tile(1) } else { tile(i) } }
 fn met(i: int, n: int) -> (int, float, [int], (range, int)) { (i, i, [n, 2], (i..i + 2, n - i)) }
 fn kept(i: int) -> int { let mut h = i; return h; }
+fn divisors(n: int) -> [int] { list d in 1..n + 1 where n % d == 0 { d } }
 let hop = fn(i: int, n: int) -> int { let h = i * 3; if h < n { n - h } else { h + edge(i, 7) } };
 var x: f32[60];
 var y: f32[60];
@@ -54,10 +55,19 @@ fn integer() -> BoxedStrategy<String> {
             1 => inner.clone().prop_map(|a| format!("tri({a} % 5)")),
             1 => inner.clone().prop_map(|a| format!("met({a}, 7)[3][1]")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
-            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("div_ceil({a}, {b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("div_ceil({a}, {b})")),
+            1 => (inner.clone(), inner, inner_reduction())
+                .prop_map(|(a, b, (op, of))| format!("({op} d in {of} {{ {a} * d + {b} }})")),
         ]
     })
     .boxed()
+}
+
+/// The operator and the range of a reduction over `d` inside another one.
+fn inner_reduction() -> impl Strategy<Value = (&'static str, &'static str)> {
+    let op = prop::sample::select(vec!["sum", "product", "min", "max"]);
+    let ranges = vec!["0..3", "divisors(6)", "l[..4] where d > 1", "divisors(j % 3)", "0..2 where d < i"];
+    (op, prop::sample::select(ranges))
 }
 
 /// An index that is usually inside `0..n`.
@@ -315,6 +325,24 @@ fn types_of_results_do_not_end_a_batch() {
         let (batched, single) = (least_steps(&program), least_steps(&program.clone().one_at_a_time()));
         assert!(4 * batched < 3 * single, "{value}\n{batched} steps where one at a time takes {single}");
         assert!(agree(&format!("let s = sum i in 0..50 {{ {value} + i }};")));
+    }
+}
+
+#[test]
+fn inner_reductions_do_not_end_a_batch() {
+    for (range, value) in [
+        ("i in divisors(30), j in 0..60", "i * j + i - j"),
+        ("i in 0..50", "min d in divisors(6) { i * d }"),
+        ("i in 0..50", "sum d in 0..4, e in divisors(4) where d < e { d * i + e }"),
+        ("i in 0..50", "if any d in 0..3 { i > 10 * d } { 1 } else { 2 }"),
+        ("i in 0..50", "if all d in 0..3 { i > 10 * d } { 1 } else { 2 }"),
+        ("i in 0..50", "len(list d in 0..3 { d }) + i"),
+    ] {
+        let text = format!("let s = sum {range} {{ {value} }};");
+        let program = Program::text(format!("{HEAD}{text}"));
+        let (batched, single) = (least_steps(&program), least_steps(&program.clone().one_at_a_time()));
+        assert!(3 * batched < 2 * single, "{text}\n{batched} steps where one at a time takes {single}");
+        assert!(agree(&format!("{text} program main() {{ print(\"s\", s); }}")), "{text}");
     }
 }
 

@@ -6,6 +6,10 @@ use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, BinaryOp, ExprId};
 use std::sync::Arc;
 
+/// The names of the reductions.
+pub const REDUCTIONS: [&str; 10] =
+    ["sum", "product", "min", "max", "any", "all", "argmin", "argmax", "list", "minimize"];
+
 impl<'a> Elaborator<'a> {
     /// Evaluates `op binders where filter { value }`.
     pub fn reduce(
@@ -16,13 +20,12 @@ impl<'a> Elaborator<'a> {
         body: &'a ast::Body,
         span: Span,
     ) -> Result<Value> {
-        let known = ["sum", "product", "min", "max", "any", "all", "argmin", "argmax", "list", "minimize"];
-        if !known.contains(&op.name.as_str()) {
-            let near = girder_source::closest(&op.name, known.iter().copied());
+        if !REDUCTIONS.contains(&op.name.as_str()) {
+            let near = girder_source::closest(&op.name, REDUCTIONS.iter().copied());
             let d = Diagnostic::error("names::unknown", op.span, format!("there is no reduction `{}`", op.name));
             return Err(self.report(match near {
                 Some(n) => d.help(format!("did you mean `{n}`?")),
-                None => d.help(format!("reductions are {}", known.join(", "))),
+                None => d.help(format!("reductions are {}", REDUCTIONS.join(", "))),
             }));
         }
         let located = op.name.starts_with("arg") || op.name == "minimize";
@@ -52,7 +55,7 @@ impl<'a> Elaborator<'a> {
         self.folded(&op.name, values, points, span)
     }
 
-    fn folded(&mut self, op: &str, values: Vec<Value>, points: Vec<Value>, span: Span) -> Result<Value> {
+    pub fn folded(&mut self, op: &str, values: Vec<Value>, points: Vec<Value>, span: Span) -> Result<Value> {
         let start = match op {
             "list" => return Ok(Value::List(Arc::new(values))),
             "argmin" | "argmax" | "minimize" => return self.searched(op, &values, points, span),

@@ -80,6 +80,7 @@ impl<'a> Evaluator<'_, 'a> {
             ExprKind::Binary { .. } => self.chain(id),
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
             ExprKind::Tuple(args) => self.tuple(args),
+            ExprKind::Reduce(r) => self.inner_reduction(r, e.span),
             ExprKind::Block(_) | ExprKind::If { .. } => match self.block(id)? {
                 (value, false) => Ok(value),
                 // This is an error, which evaluation one iteration at a time reports.
@@ -249,7 +250,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Folds integers by a function of two integers, from the left.
-    fn folded(&mut self, values: Vec<Batch>, function: fn(i64, i64) -> Checked) -> Found<Batch> {
+    pub(super) fn folded(&mut self, values: Vec<Batch>, function: fn(i64, i64) -> Checked) -> Found<Batch> {
         let mut values = values.into_iter().map(Batch::ints);
         let mut result = values.next().ok_or(Stop::Leave)??;
         for v in values {
@@ -315,7 +316,7 @@ impl<'a> Evaluator<'_, 'a> {
         }))
     }
 
-    fn binary(&mut self, op: BinaryOp, left: Batch, right: Batch, span: Span) -> Found<Batch> {
+    pub(super) fn binary(&mut self, op: BinaryOp, left: Batch, right: Batch, span: Span) -> Found<Batch> {
         use BinaryOp::{And, Or};
         let static_value = |v: &Value| !matches!(v, Value::Tensor(_) | Value::Array(_));
         match (left, right) {
@@ -386,7 +387,7 @@ pub(super) fn given(batch: Batch, arg: &ast::Arg, tree: &ast::Module) -> Found<G
 }
 
 /// Returns one boolean per iteration.
-fn bools(batch: Batch) -> Found<Ints> {
+pub(super) fn bools(batch: Batch) -> Found<Ints> {
     match batch {
         Batch::Bools(bools) => Ok(bools),
         Batch::Uniform(Value::Bool(b)) => Ok(Ints::constant(b as i64)),

@@ -1,15 +1,19 @@
-//! Batched evaluation of reductions over static values: the body is evaluated once for all iterations.
+//! Batched evaluation of reductions over static values: the body is evaluated once for all iterations. A reduction
+//! inside another one goes over the same values in all of its iterations, one value after the other.
 //!
 //! Invariant: the values are those of evaluation one iteration at a time, in its order. A body that cannot be batched,
 //! or would be an error in some iteration, is left to it.
 
 use super::evaluator::Evaluator;
+use super::expr::{bools, uniform};
 use super::subset::Subset;
 use super::{Batch, Found, Named, Stop, point_count};
 use crate::elaborator::Elaborator;
+use crate::integers;
+use crate::reduce::REDUCTIONS;
 use crate::value::{Range, Tuple, Value};
-use girder_source::Result;
-use girder_syntax::ast::{self, ExprId};
+use girder_source::{Result, Span};
+use girder_syntax::ast::{self, BinaryOp, ExprId};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -107,6 +111,79 @@ impl<'a> Evaluator<'_, 'a> {
         let at = self.counters.iter().map(|c| c.list(&self.extents)).collect();
         parts.push((at, reduced));
         Ok(())
+    }
+
+    /// Evaluates a reduction inside the loops, if its range and its filter are the same in all iterations.
+    pub(super) fn inner_reduction(&mut self, r: &'a ast::Reduce, span: Span) -> Found<Batch> {
+        // The place of the best value may differ from iteration to iteration.
+        if r.op.name.starts_with("arg") || r.op.name == "minimize" {
+            return Err(Stop::Leave);
+        }
+        let mark = self.names.len();
+        let mut values = vec![];
+        let done = self.each_inner(&r.binders, &mut |this| {
+            if let Some(filter) = r.filter {
+                match this.expr(filter)? {
+                    Batch::Uniform(Value::Bool(true)) => {}
+                    Batch::Uniform(Value::Bool(false)) => return Ok(()),
+                    _ => return Err(Stop::Leave),
+                }
+            }
+            let (value, false) = this.body(&r.body)? else { return Err(Stop::Leave) };
+            this.base.charge_values(1, span)?;
+            values.push(value);
+            Ok(())
+        });
+        self.names.truncate(mark);
+        done?;
+        self.folded_batches(&r.op.name, values, span)
+    }
+
+    /// Runs `f` for every combination of values of nested binders, with their names bound.
+    fn each_inner(&mut self, binders: &'a [ast::Binder], f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
+        let Some((first, rest)) = binders.split_first() else { return f(self) };
+        let span = self.base.tree().exprs[first.range].span;
+        let range = uniform(self.expr(first.range)?)?;
+        if !matches!(range, Value::Range(_) | Value::List(_) | Value::Tuple(_)) {
+            return Err(Stop::Leave);
+        }
+        for k in 0..self.base.count(&range, span)? {
+            self.base.charge(span)?;
+            let mark = self.names.len();
+            let item = self.base.nth(&range, k);
+            let done = self.bind(&first.pattern, Batch::Uniform(item)).and_then(|()| self.each_inner(rest, f));
+            self.names.truncate(mark);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Reduces batches, from the left.
+    fn folded_batches(&mut self, op: &str, values: Vec<Batch>, span: Span) -> Found<Batch> {
+        let is_static = values.iter().all(|v| !matches!(v, Batch::Uniform(Value::Tensor(_) | Value::Array(_))));
+        // Of no values there is no minimum, which is an error.
+        let is_error = values.is_empty() && matches!(op, "min" | "max");
+        if !is_static || is_error || !REDUCTIONS.contains(&op) {
+            return Err(Stop::Leave);
+        }
+        if values.iter().all(|v| matches!(v, Batch::Uniform(_))) {
+            let values = values.into_iter().map(uniform).collect::<Found<Vec<Value>>>()?;
+            return Ok(Batch::Uniform(self.base.folded(op, values, vec![], span)?));
+        }
+        let join = |this: &mut Self, total: Batch, value: Batch| match op {
+            "sum" => this.binary(BinaryOp::Add, total, value, span),
+            "product" => this.binary(BinaryOp::Mul, total, value, span),
+            "min" | "max" => this.folded(vec![total, value], integers::of_two(op).ok_or(Stop::Leave)?),
+            "any" => Ok(Batch::Bools(bools(total)?.zip(&bools(value)?, &this.extents, |a, b| Some(a | b))?)),
+            "all" => Ok(Batch::Bools(bools(total)?.zip(&bools(value)?, &this.extents, |a, b| Some(a & b))?)),
+            _ => Err(Stop::Leave),
+        };
+        if op == "list" {
+            return Err(Stop::Leave);
+        }
+        let mut rest = values.into_iter();
+        let first = rest.next().ok_or(Stop::Leave)?;
+        rest.try_fold(first, |total, value| join(self, total, value))
     }
 
     /// Lists a batch as values by iteration.
