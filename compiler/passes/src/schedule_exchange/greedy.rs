@@ -23,7 +23,7 @@ use super::ports::Ports;
 use lists::Lists;
 use pairs::Pairs;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// The number of startable transfers of its list that a port compares. The list begins with the most critical ones, so
 /// more would cost much and gain little.
@@ -59,7 +59,7 @@ struct GreedyState<'a> {
     /// Whether each port can begin a transfer. A port without transfers left cannot.
     is_free: Vec<bool>,
     /// The transfers that are under way, by the cycle at which they end.
-    under_way: BinaryHeap<Reverse<(u64, u32)>>,
+    under_way: BTreeMap<u64, Vec<u32>>,
     /// The number of looks until patience ends.
     patience: usize,
     /// Whether the pace is judged: that of much work, in which no transfers wait on purpose.
@@ -103,7 +103,7 @@ impl<'a> GreedyState<'a> {
             all: ports.load.iter().sum(),
             multicasts: vec![0; n],
             is_free: vec![false; n],
-            under_way: BinaryHeap::new(),
+            under_way: BTreeMap::new(),
             patience,
             is_paced: held - ports.len() >= MANY && !multicast_first,
         };
@@ -133,10 +133,10 @@ impl<'a> GreedyState<'a> {
                 }
             }
             freed.clear();
-            match self.under_way.peek() {
-                Some(&Reverse((time, _))) => {
+            match self.under_way.pop_first() {
+                Some((time, ended)) => {
                     now = time;
-                    self.end(now, &mut freed);
+                    self.end(&ended, &mut freed);
                 }
                 // See the note on patience.
                 None => {
@@ -150,12 +150,9 @@ impl<'a> GreedyState<'a> {
         }
     }
 
-    /// Ends the transfers that end at a cycle, and adds their ports that still have work to `freed`.
-    fn end(&mut self, now: u64, freed: &mut Vec<u32>) {
-        while let Some(&Reverse((time, transfer))) = self.under_way.peek()
-            && time == now
-        {
-            self.under_way.pop();
+    /// Ends transfers, and adds their ports that still have work to `freed`.
+    fn end(&mut self, ended: &[u32], freed: &mut Vec<u32>) {
+        for &transfer in ended {
             for &port in self.ports.holds(transfer as usize) {
                 if self.left[port as usize] > 0 {
                     self.set_free(port, true);
@@ -262,7 +259,7 @@ impl<'a> GreedyState<'a> {
         if let Some(pairs) = self.pairs.as_mut().filter(|_| !is_multicast) {
             pairs.start(self.ports.holds(t));
         }
-        self.under_way.push(Reverse((now + self.ports.cycles[t], transfer)));
+        self.under_way.entry(now + self.ports.cycles[t]).or_default().push(transfer);
     }
 
     fn set_free(&mut self, port: u32, is_free: bool) {
