@@ -175,9 +175,10 @@ impl Execution<'_> {
         let fail = failing(early.map, report);
         let mut engine = early.engine(self.args.threads()).map_err(|e| fail(e.diagnostic()))?;
         self.fill(&mut engine, early.graph(), report)?;
-        // If a pass fails, the compilation reports it.
-        let placement = early.race_free().ok_or(Stop::User)?;
-        engine.place(placement);
+        if !early.is_race_free() {
+            return Err(Stop::User);
+        }
+        engine.place(|| early.placement());
         let ran = self.programs.iter().try_for_each(|&p| engine.run(p, &mut self.console).map(|_| ()));
         if !early.fits() {
             self.console.clear();

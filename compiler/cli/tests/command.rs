@@ -103,10 +103,14 @@ fn exit_codes_tell_whose_fault_it_is() {
     let directory = TestDirectory::new();
     directory.write("good.gir", "var x: f32;\nprogram main() { x <- 1.0; }\n");
     directory.write("bad.gir", "var x: f32;\nprogram main() { x <- y; }\n");
+    let text = "codelet at(in x: f32[n], in k: i32, out y: f32) { y = x[int(k)]; }\nvar x: f32[4];\nvar k: i32 = 4;\n\
+                var y: f32;\nprogram main() { compute { vertex at(x, k, y); } }\n";
+    directory.write("wrong.gir", text);
     for (line, code, expected) in [
         ("girder check good.gir", 0, ""),
         ("girder check bad.gir", 1, "names::unknown"),
         ("girder run missing.gir", 1, "driver::cannot_read"),
+        ("girder run wrong.gir --target small", 1, "on tile 0"),
         ("girder run good.gir other", 1, "run::no_program"),
         ("girder run good.gir --get y", 1, "run::no_variable"),
         ("girder run good.gir --in =s.npy", 2, "no name before the `=`"),

@@ -166,7 +166,7 @@ impl Compilation {
                 let beside = pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph, passes| {
                     let layout = pack_for_host(graph, &Liveness::of(graph), session.limits.host_bytes);
                     let code = code_of(graph, &layout, machine.chip.workers);
-                    early(code, session, &self.map, Tables::InProgress(passes), run)
+                    early(code, (machine, session), &self.map, Tables::InProgress(passes), run)
                 });
                 self.timings.append(&mut cx.timings);
                 let (lowered, made) = beside.map_err(|e| self.no_thread(&e))?;
@@ -179,7 +179,7 @@ impl Compilation {
                 };
                 let Options { machine, session, .. } = &self.options;
                 let code = code_of(&allocated, &allocated.host, machine.chip.workers);
-                Some(early(code, session, &self.map, Tables::Made(allocated.placement.clone()), run))
+                Some(early(code, (machine, session), &self.map, Tables::Made(allocated.placement.clone()), run))
             }
         };
         match made {
@@ -298,13 +298,13 @@ fn binds(pattern: &Pattern, name: &str) -> bool {
 /// Calls `run` with a compiled graph. Also returns the time that the code took.
 fn early<'a, T>(
     code: std::result::Result<(FastGraph<'a>, Duration), EngineError>,
-    session: &'a Session,
+    (machine, session): (&'a Machine, &'a Session),
     map: &'a SourceMap,
     tables: Tables<'a>,
     run: impl FnOnce(&Early<'_>) -> T,
 ) -> std::result::Result<(T, Duration), EngineError> {
     let (code, time) = code?;
-    Ok((run(&Early { code: &code, session, map, tables }), time))
+    Ok((run(&Early { machine, code: &code, session, map, tables }), time))
 }
 
 /// Compiles the code of mode fast, and measures the time.

@@ -1,11 +1,13 @@
 //! A program in mode fast that runs while the passes make the tables of the machine, on which its results do not
 //! depend.
 //!
-//! Invariant: a run begins after the proof that the graph is free of races.
+//! Invariant: a run begins after the proof that the graph is free of races, which needs no tables.
 
 use girder_engine::{Engine, EngineError, FastGraph};
 use girder_ir::graph::Graph;
 use girder_ir::placement::Placement;
+use girder_machine::Machine;
+use girder_passes::check_races::is_race_free;
 use girder_passes::progress::Progress;
 use girder_source::{Session, SourceMap};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ pub struct Early<'a> {
     pub session: &'a Session,
     /// All text.
     pub map: &'a SourceMap,
+    pub(crate) machine: &'a Machine,
     pub(crate) code: &'a FastGraph<'a>,
     pub(crate) tables: Tables<'a>,
 }
@@ -40,12 +43,20 @@ impl<'a> Early<'a> {
         Engine::load_fast(self.code, threads, self.session)
     }
 
-    /// Waits until the graph is proved free of races, and returns the placement that messages name; `None` if a pass
-    /// has failed before.
-    pub fn race_free(&self) -> Option<Arc<Placement>> {
+    /// Returns whether the graph is free of races; if it is not, the passes report it.
+    pub fn is_race_free(&self) -> bool {
+        match &self.tables {
+            Tables::Made(_) => true,
+            Tables::InProgress(_) => is_race_free(self.graph(), self.machine, &self.session.cancel),
+        }
+    }
+
+    /// Waits until the graph is placed, and returns the placement that messages name; `None` if a pass has failed
+    /// before.
+    pub fn placement(&self) -> Option<Arc<Placement>> {
         match &self.tables {
             Tables::Made(placement) => Some(placement.clone()),
-            Tables::InProgress(passes) => passes.race_free(),
+            Tables::InProgress(passes) => passes.placement(),
         }
     }
 

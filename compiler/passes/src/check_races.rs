@@ -64,6 +64,11 @@ fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
     if any { Err(girder_source::Failed) } else { Ok(()) }
 }
 
+/// Returns whether a graph is free of races, which does not depend on tiles; `false` if the search was stopped.
+pub fn is_race_free(graph: &Graph, machine: &Machine, cancel: &Cancel) -> bool {
+    check(graph, &Placement::default(), machine, cancel, &StepTimes::default()).is_empty() && !cancel.is_cancelled()
+}
+
 /// Returns all violations of the rule, at most a few for each step. Tiles appear only in messages.
 pub fn check(
     graph: &Graph,

@@ -15,16 +15,16 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Point {
-    /// The placement of a graph that is free of races.
-    race_free: Option<Arc<Placement>>,
+    /// The placement of the graph.
+    placement: Option<Arc<Placement>>,
     /// Whether all passes have succeeded, once they have ended.
     ended: Option<bool>,
 }
 
 impl Progress {
-    /// Waits until the graph is proved free of races, and returns its placement; `None` if a pass has failed before.
-    pub fn race_free(&self) -> Option<Arc<Placement>> {
-        self.wait(|point| point.race_free.is_some() || point.ended.is_some()).race_free.clone()
+    /// Waits until the graph is placed, and returns its placement; `None` if a pass has failed before.
+    pub fn placement(&self) -> Option<Arc<Placement>> {
+        self.wait(|point| point.placement.is_some() || point.ended.is_some()).placement.clone()
     }
 
     /// Waits for the last pass. Returns whether all passes have succeeded.
@@ -34,8 +34,8 @@ impl Progress {
 
     /// Notes the stage that a pass has made.
     pub(crate) fn reached(&self, at: &AnyStage) {
-        if let AnyStage::RaceFree(race_free) = at {
-            self.note(|point| point.race_free = Some(race_free.placed.placement.clone()));
+        if let AnyStage::Placed(placed) = at {
+            self.note(|point| point.placement = Some(placed.placement.clone()));
         }
     }
 

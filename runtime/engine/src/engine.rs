@@ -24,10 +24,13 @@ use girder_ir::trace::Trace;
 use girder_source::Session;
 use std::sync::Arc;
 
+/// Returns the tiles that messages name, if they are known. It may wait for them.
+type Placer<'e> = Box<dyn Fn() -> Option<Arc<Placement>> + 'e>;
+
 /// The variables of a graph, and the programs that run over them.
 pub struct Engine<'e> {
     graph: &'e Graph,
-    placement: Option<Arc<Placement>>,
+    placement: Placer<'e>,
     session: &'e Session,
     store: Box<dyn Store + 'e>,
     step_runs: StepRuns,
@@ -62,7 +65,7 @@ impl<'e> Engine<'e> {
             }
         };
         let mut engine = Engine::with_store(allocated, store, session)?;
-        engine.place(allocated.placement.clone());
+        engine.place(|| Some(allocated.placement.clone()));
         Ok(engine)
     }
 
@@ -72,9 +75,9 @@ impl<'e> Engine<'e> {
         Engine::with_store(graph.hosted.graph, store, session)
     }
 
-    /// Gives the tiles that messages name.
-    pub fn place(&mut self, placement: Arc<Placement>) {
-        self.placement = Some(placement);
+    /// Gives a function that returns the tiles that messages name, or waits for them. It is called for a message.
+    pub fn place(&mut self, placement: impl Fn() -> Option<Arc<Placement>> + 'e) {
+        self.placement = Box::new(placement);
     }
 
     /// Creates an engine in mode `interpret` from a graph alone, without placement, plan, schedule or layout. `workers`
@@ -93,7 +96,7 @@ impl<'e> Engine<'e> {
         let remotes = Remotes::new(graph, session.limits.host_bytes)?;
         Ok(Engine {
             graph,
-            placement: None,
+            placement: Box::new(|| None),
             session,
             store,
             step_runs: StepRuns::new(graph),
@@ -202,7 +205,7 @@ impl<'e> Engine<'e> {
         }
         let mut walk = ProgramWalk {
             graph: self.graph,
-            placement: self.placement.as_deref(),
+            placement: &*self.placement,
             session: self.session,
             step_runs: &self.step_runs,
             trace,

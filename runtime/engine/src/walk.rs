@@ -23,6 +23,7 @@ use girder_ir::trace::Trace;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{Run, View};
 use girder_source::{Session, Span};
+use std::sync::Arc;
 
 /// The elements that each step itself reads or writes.
 #[derive(Clone, Debug, Default)]
@@ -66,8 +67,8 @@ fn own_view(step: &StepKind) -> Option<&View> {
 pub(crate) struct ProgramWalk<'a, 't> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The tiles of vertices, if known.
-    pub placement: Option<&'a Placement>,
+    /// Returns the tiles of vertices, if they are known.
+    pub placement: &'a dyn Fn() -> Option<Arc<Placement>>,
     /// The limits, and the stop flag.
     pub session: &'a Session,
     /// The elements of the steps.
@@ -448,7 +449,8 @@ impl ProgramWalk<'_, '_> {
 
     fn tile(&self, family: FamilyId, instance: u64) -> Option<u32> {
         let of_graph = self.graph.families[family].tile.as_ref();
-        let map = self.placement.and_then(|p| p.families[family].as_ref()).or(of_graph)?;
+        let placement = (self.placement)();
+        let map = placement.as_ref().and_then(|p| p.families[family].as_ref()).or(of_graph)?;
         Some(map.at(&self.graph.families[family].domain, instance))
     }
 

@@ -6,7 +6,8 @@
 use super::ProductStart;
 use super::linked::{LinkedKey, LinkedProduct, LinkedRow, ProductLink, finished};
 use super::sums::{SumsLayout, SumsLayouts};
-use rustc_hash::{FxHashMap, FxHashSet};
+use fixedbitset::FixedBitSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ops::Range;
 
 /// The products of a row's parts, and the bytes from the `a` of the first part that reads terms to that of each.
@@ -15,17 +16,35 @@ type Parts = Vec<(usize, i64)>;
 /// The rows of linked products that are parts of sums.
 struct PartRows<'a> {
     linked: &'a [LinkedProduct],
-    /// The product and the `a` of each row, by the first byte of its result.
-    by_result: FxHashMap<i64, (usize, i64)>,
-    /// The first bytes of the results of those that a sum has taken.
-    taken: FxHashSet<i64>,
+    /// The number of each row, by the first byte of its result. Rows are numbered product after product.
+    by_result: FxHashMap<i64, u32>,
+    /// The number of each product's first row.
+    first: Vec<u32>,
+    /// The rows that a sum has taken, by number.
+    taken: FixedBitSet,
 }
 
 impl PartRows<'_> {
+    /// Returns the rows of some products, or `None` if there are too many.
+    fn of(linked: &[LinkedProduct]) -> Option<PartRows<'_>> {
+        let total = linked.iter().map(|p| p.rows.len()).sum();
+        u32::try_from(total).ok()?;
+        let mut by_result = FxHashMap::with_capacity_and_hasher(total, FxBuildHasher);
+        let (mut first, mut number) = (Vec::with_capacity(linked.len()), 0);
+        for product in linked {
+            first.push(number);
+            by_result.extend(product.rows.iter().map(|row| row.c).zip(number..));
+            number += product.rows.len() as u32;
+        }
+        Some(PartRows { linked, by_result, first, taken: FixedBitSet::with_capacity(total) })
+    }
+
     /// Returns the product and the `a` of the row with this result, if no sum has taken it before.
     fn take(&mut self, result: i64) -> Option<(usize, i64)> {
-        let row = *self.by_result.get(&result)?;
-        self.taken.insert(result).then_some(row)
+        let number = *self.by_result.get(&result)?;
+        let product = self.first.partition_point(|&first| first <= number) - 1;
+        let row = &self.linked[product].rows[(number - self.first[product]) as usize];
+        (!self.taken.put(number as usize)).then_some((product, row.a))
     }
 }
 
@@ -33,16 +52,12 @@ impl SumsLayouts {
     /// Returns linked products and these sums of them as linked products in blocks, or `None` if some product is no
     /// part, some part is not a product, or a result shares a byte with an operand.
     pub(super) fn of_linked(&self, linked: &[LinkedProduct]) -> Option<Vec<LinkedProduct>> {
-        let mut rows = PartRows { linked, by_result: FxHashMap::default(), taken: FxHashSet::default() };
-        for (index, product) in linked.iter().enumerate() {
-            rows.by_result.extend(product.rows.iter().map(|row| (row.c, (index, row.a))));
-        }
+        let mut rows = PartRows::of(linked)?;
         let mut all: Vec<(LinkedKey, Vec<LinkedRow>)> = Vec::new();
         for layout in &self.0 {
             layout.add_linked(&mut rows, &mut all)?;
         }
-        let total: usize = linked.iter().map(|p| p.rows.len()).sum();
-        if rows.taken.len() != total {
+        if !rows.taken.is_full() {
             return None;
         }
         let all: Vec<LinkedProduct> = finished(all).collect();
