@@ -7,7 +7,7 @@ use crate::files::{array_of, cannot_write, output};
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
 use girder::arrays::ArrayFile;
-use girder::checkpoint::{self, Checkpoint, Kept};
+use girder::checkpoint::{self, Checkpoint, SavedVariable};
 use girder::engine::Engine;
 use girder::ir::graph::{Graph, Var, VarClass};
 use girder::ir::types::ElemType;
@@ -61,7 +61,7 @@ impl Variables {
     pub fn set(&mut self, text: &str, graph: &Graph, report: &Report) -> Done {
         let (name, file) = pair(report, "--set", text)?;
         let kept = variable(graph, name, "--set", report)?;
-        if matches!(kept, Kept::Var(v) if graph.vars[v].class == VarClass::Const) {
+        if matches!(kept, SavedVariable::Var(v) if graph.vars[v].class == VarClass::Const) {
             let message = format!("`--set {name}`: `{name}` is a constant");
             return Err(report.error("run::constant", message, "declare it with `var`"));
         }
@@ -126,13 +126,13 @@ impl Variables {
         }
         let Some((path, names)) = &self.save else { return Ok(()) };
         let vars = names.iter().map(|name| variable(graph, name, "--save", report));
-        let vars = vars.collect::<Result<Vec<Kept>, Stop>>()?;
-        let read = |kept: Kept| kept.get(engine).map_err(|e| e.to_string());
+        let vars = vars.collect::<Result<Vec<SavedVariable>, Stop>>()?;
+        let read = |kept: SavedVariable| kept.get(engine).map_err(|e| e.to_string());
         checkpoint::save(path, graph, &vars, read).map_err(|e| cannot_write(path, &e, report))
     }
 }
 
-fn names(graph: &Graph, all: &[Kept]) -> Vec<String> {
+fn names(graph: &Graph, all: &[SavedVariable]) -> Vec<String> {
     all.iter().map(|kept| kept.name(graph).to_string()).collect()
 }
 
@@ -142,12 +142,12 @@ fn failed(error: girder::engine::EngineError, report: &Report) -> Stop {
 }
 
 /// Finds a remote buffer by name, or a variable that is persistent or keeps its value from run to run.
-fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Kept, Stop> {
+fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<SavedVariable, Stop> {
     if let Some(remote) = checkpoint::remotes(graph).find(|kept| kept.name(graph) == name) {
         return Ok(remote);
     }
     match graph.vars.iter().find(|(_, v)| v.name == name) {
-        Some((id, v)) if v.is_persistent() => Ok(Kept::Var(id)),
+        Some((id, v)) if v.is_persistent() => Ok(SavedVariable::Var(id)),
         Some(_) => {
             // The first passes make a temporary persistent that keeps its value.
             let kept = checkpoint::kept(graph).into_iter().find(|kept| kept.name(graph) == name);
@@ -226,7 +226,7 @@ fn unreadable_checkpoint(path: &Path, error: &str, report: &Report) -> Stop {
 }
 
 /// Checks that an array has the elements of a variable, or those of each replica.
-fn check_array(array: &ArrayFile, kept: Kept, graph: &Graph, file: &str, report: &Report) -> Done {
+fn check_array(array: &ArrayFile, kept: SavedVariable, graph: &Graph, file: &str, report: &Report) -> Done {
     let (ty, shape, replicas) = (kept.ty(graph), &kept.shape(graph)[..], kept.replicas(graph));
     let header = &array.header;
     let len = header.bytes / header.ty.bytes() as u64;

@@ -39,7 +39,7 @@ mod amp;
 mod workers;
 
 pub use reduce::identity;
-pub use workers::{Race, Touch};
+pub use workers::{Race, WorkerAccess};
 
 use crate::cost::{Located, Points};
 use crate::facts::{Weights, facts};

@@ -49,35 +49,35 @@ const LONGEST_HEADER: u64 = 1 << 26;
 
 /// A variable that keeps its value, or a remote buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum SavedVariable {
     /// A variable.
     Var(VarId),
     /// A remote buffer.
     Remote(StreamId),
 }
 
-impl Kept {
+impl SavedVariable {
     /// Returns the name.
     pub fn name(self, graph: &Graph) -> &SmolStr {
         match self {
-            Kept::Var(var) => &graph.vars[var].name,
-            Kept::Remote(remote) => &graph.streams[remote].name,
+            SavedVariable::Var(var) => &graph.vars[var].name,
+            SavedVariable::Remote(remote) => &graph.streams[remote].name,
         }
     }
 
     /// Returns the type of the elements.
     pub fn ty(self, graph: &Graph) -> ElemType {
         match self {
-            Kept::Var(var) => graph.vars[var].ty,
-            Kept::Remote(remote) => graph.streams[remote].ty,
+            SavedVariable::Var(var) => graph.vars[var].ty,
+            SavedVariable::Remote(remote) => graph.streams[remote].ty,
         }
     }
 
     /// Returns the shape; the first axis of a remote buffer counts its rows.
     pub fn shape(self, graph: &Graph) -> Vec<u64> {
         match self {
-            Kept::Var(var) => graph.vars[var].shape.to_vec(),
-            Kept::Remote(remote) => {
+            SavedVariable::Var(var) => graph.vars[var].shape.to_vec(),
+            SavedVariable::Remote(remote) => {
                 let stream = &graph.streams[remote];
                 stream.rows.map(u64::from).into_iter().chain(stream.shape.iter().copied()).collect()
             }
@@ -87,7 +87,7 @@ impl Kept {
     /// Returns the number of replicas that may have values of their own. Those of a `param` are equal.
     pub fn replicas(self, graph: &Graph) -> u32 {
         match self {
-            Kept::Var(var) if graph.vars[var].class == VarClass::Param => 1,
+            SavedVariable::Var(var) if graph.vars[var].class == VarClass::Param => 1,
             _ => graph.replicas,
         }
     }
@@ -108,37 +108,38 @@ impl Kept {
     /// Returns the elements in an engine.
     pub fn get(self, engine: &Engine) -> Result<Vec<u8>, EngineError> {
         match self {
-            Kept::Var(var) => engine.get(var),
-            Kept::Remote(remote) => engine.get_remote(remote),
+            SavedVariable::Var(var) => engine.get(var),
+            SavedVariable::Remote(remote) => engine.get_remote(remote),
         }
     }
 
     /// Sets the elements in an engine.
     pub fn set(self, engine: &mut Engine, bytes: &[u8]) -> Result<(), EngineError> {
         match self {
-            Kept::Var(var) => engine.set(var, bytes),
-            Kept::Remote(remote) => engine.set_remote(remote, bytes),
+            SavedVariable::Var(var) => engine.set(var, bytes),
+            SavedVariable::Remote(remote) => engine.set_remote(remote, bytes),
         }
     }
 }
 
 /// Returns the remote buffers of a graph.
-pub fn remotes(graph: &Graph) -> impl Iterator<Item = Kept> {
-    graph.streams.iter().filter(|(_, s)| s.rows.is_some()).map(|(id, _)| Kept::Remote(id))
+pub fn remotes(graph: &Graph) -> impl Iterator<Item = SavedVariable> {
+    graph.streams.iter().filter(|(_, s)| s.rows.is_some()).map(|(id, _)| SavedVariable::Remote(id))
 }
 
 /// Returns what a checkpoint holds, in the order of the graph: params, states, remote buffers but those of
 /// `#[offload]`, and every other variable through which one run depends on the run before it. Such a temporary becomes
 /// persistent, under its name, in the first passes.
-pub fn kept(graph: &Graph) -> Vec<Kept> {
+pub fn kept(graph: &Graph) -> Vec<SavedVariable> {
     let carried = carried(graph);
     let is_kept = |&(id, v): &(VarId, &Var)| match v.class {
         VarClass::Param | VarClass::State => true,
         VarClass::Var | VarClass::Temp => carried.binary_search(&id).is_ok(),
         VarClass::Const => false,
     };
-    let remotes = remotes(graph).filter(|kept| !matches!(kept, Kept::Remote(r) if graph.streams[*r].offloaded));
-    graph.vars.iter().filter(is_kept).map(|(id, _)| Kept::Var(id)).chain(remotes).collect()
+    let remotes =
+        remotes(graph).filter(|kept| !matches!(kept, SavedVariable::Remote(r) if graph.streams[*r].offloaded));
+    graph.vars.iter().filter(is_kept).map(|(id, _)| SavedVariable::Var(id)).chain(remotes).collect()
 }
 
 /// A checkpoint whose elements have not been read yet.
@@ -209,7 +210,7 @@ impl Checkpoint {
 
     /// Returns the variables whose values the file holds, and in what the two differ otherwise, one line each. A
     /// variable that is neither a param nor a state may be missing.
-    pub fn compare(&self, graph: &Graph) -> (Vec<Kept>, Vec<String>) {
+    pub fn compare(&self, graph: &Graph) -> (Vec<SavedVariable>, Vec<String>) {
         let carried = carried(graph);
         let settable = |&(id, v): &(VarId, &Var)| match v.class {
             VarClass::Param | VarClass::State | VarClass::Var => true,
@@ -218,10 +219,10 @@ impl Checkpoint {
         };
         let held: FxHashMap<&str, &Entry> = self.entries.iter().map(|e| (e.name.as_str(), e)).collect();
         let (mut fitting, mut wrong) = (vec![], vec![]);
-        let vars = graph.vars.iter().filter(settable).map(|(id, _)| Kept::Var(id));
+        let vars = graph.vars.iter().filter(settable).map(|(id, _)| SavedVariable::Var(id));
         for kept in vars.chain(remotes(graph)) {
-            let needed =
-                matches!(kept, Kept::Var(v) if matches!(graph.vars[v].class, VarClass::Param | VarClass::State));
+            let is_needed = |v| matches!(graph.vars[v].class, VarClass::Param | VarClass::State);
+            let needed = matches!(kept, SavedVariable::Var(v) if is_needed(v));
             let (name, ty, shape) = (kept.name(graph), kept.ty(graph), kept.shape(graph));
             match held.get(name.as_str()) {
                 None if needed => wrong.push(format!("it has no `{name}`, which is {}", shaped(ty, &shape))),
@@ -253,8 +254,8 @@ impl Checkpoint {
     /// Returns the number of replicas with which the file seems to have been saved, if it has values for each replica
     /// that do not fit because the number is another one.
     pub fn other_replicas(&self, graph: &Graph) -> Option<u64> {
-        let vars = graph.vars.keys().map(Kept::Var).chain(remotes(graph));
-        let saved = |kept: Kept| {
+        let vars = graph.vars.keys().map(SavedVariable::Var).chain(remotes(graph));
+        let saved = |kept: SavedVariable| {
             let e = self.entries.iter().find(|e| e.name == kept.name(graph).as_str())?;
             e.replicas_of(kept.ty(graph), &kept.shape(graph)).filter(|&n| n != u64::from(graph.replicas))
         };
@@ -327,8 +328,8 @@ fn no_format() -> Error {
 pub fn save(
     path: &Path,
     graph: &Graph,
-    kept: &[Kept],
-    read: impl Fn(Kept) -> Result<Vec<u8>, String>,
+    kept: &[SavedVariable],
+    read: impl Fn(SavedVariable) -> Result<Vec<u8>, String>,
 ) -> io::Result<()> {
     let path = &real_path(path);
     let format = Format::of(path).ok_or_else(no_format)?;
@@ -347,9 +348,9 @@ pub fn save(
 }
 
 /// Reads the elements of a variable.
-type ReadKept<'r> = &'r dyn Fn(Kept) -> Result<Vec<u8>, String>;
+type ReadKept<'r> = &'r dyn Fn(SavedVariable) -> Result<Vec<u8>, String>;
 
-fn save_npz(file: &File, graph: &Graph, all: &[Kept], read: ReadKept) -> io::Result<()> {
+fn save_npz(file: &File, graph: &Graph, all: &[SavedVariable], read: ReadKept) -> io::Result<()> {
     let mut archive = ZipWriter::new(BufWriter::new(file));
     for kept in all {
         let bytes = read(*kept).map_err(Error::other)?;
@@ -361,9 +362,9 @@ fn save_npz(file: &File, graph: &Graph, all: &[Kept], read: ReadKept) -> io::Res
     archive.finish().map_err(Error::from)?.flush()
 }
 
-fn save_safetensors(path: &Path, graph: &Graph, all: &[Kept], read: ReadKept) -> io::Result<()> {
+fn save_safetensors(path: &Path, graph: &Graph, all: &[SavedVariable], read: ReadKept) -> io::Result<()> {
     let failed = RefCell::new(None);
-    let tensor = |&kept: &Kept| match dtype(kept.ty(graph)) {
+    let tensor = |&kept: &SavedVariable| match dtype(kept.ty(graph)) {
         Some(dtype) => {
             // Only replicas can differ, which their elements show.
             let bytes = if graph.replicas > 1 { read(kept)?.len() } else { kept.bytes(graph) as usize };
@@ -382,7 +383,7 @@ fn save_safetensors(path: &Path, graph: &Graph, all: &[Kept], read: ReadKept) ->
 
 /// A variable whose elements are read when they are written.
 struct Lazy<'r> {
-    kept: Kept,
+    kept: SavedVariable,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: usize,

@@ -84,13 +84,13 @@ struct Finder<'c> {
     loops: Vec<Option<LocalId>>,
     /// The number of reductions around the statement.
     reductions: u32,
-    found: Vec<Found<'c>>,
+    found: Vec<FoundAccess<'c>>,
     /// Whether there is another use of the field, or a matrix product.
     otherwise: bool,
 }
 
 /// An access with the loops around it.
-struct Found<'c> {
+struct FoundAccess<'c> {
     loops: Vec<Option<LocalId>>,
     in_reduction: bool,
     load: Option<ExprId>,
@@ -99,7 +99,7 @@ struct Found<'c> {
 
 impl<'c> Finder<'c> {
     /// Returns the only access.
-    fn find(codelet: &'c Codelet, field: FieldId) -> Option<Found<'c>> {
+    fn find(codelet: &'c Codelet, field: FieldId) -> Option<FoundAccess<'c>> {
         let mut finder = Finder { codelet, field, loops: vec![], reductions: 0, found: vec![], otherwise: false };
         finder.block(&codelet.body);
         let only = finder.found.len() == 1 && !finder.otherwise;
@@ -155,7 +155,7 @@ impl<'c> Finder<'c> {
     }
 
     fn found(&mut self, load: Option<ExprId>, store: Option<&'c Stmt>) {
-        self.found.push(Found { loops: self.loops.clone(), in_reduction: self.reductions > 0, load, store });
+        self.found.push(FoundAccess { loops: self.loops.clone(), in_reduction: self.reductions > 0, load, store });
     }
 
     fn inside(&mut self, index: Option<LocalId>, block: &'c StmtBlock) {

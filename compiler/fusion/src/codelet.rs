@@ -54,7 +54,7 @@ pub fn signature(
 /// Builds the codelet for a signature without an access. Its edge fields are the slots in memory, in order; its
 /// constants are those of the maps, in order.
 pub fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
-    let mut fuser = Fuser::new(signature, chain.slots.len());
+    let mut fuser = FusedCodeletBuilder::new(signature, chain.slots.len());
     fuser.maps(graph, chain);
     fuser.finish(signature)
 }
@@ -78,7 +78,7 @@ fn unused(codelet: &Codelet, letter: &str) -> SmolStr {
 }
 
 /// A fused codelet under construction.
-struct Fuser {
+struct FusedCodeletBuilder {
     codelet: Codelet,
     /// The index of each loop, and its trip count as a dimension.
     loops: Vec<(LocalId, DimDecl)>,
@@ -108,8 +108,8 @@ impl Names<'_> {
     }
 }
 
-impl Fuser {
-    fn new(signature: &FusedSignature, slots: usize) -> Fuser {
+impl FusedCodeletBuilder {
+    fn new(signature: &FusedSignature, slots: usize) -> FusedCodeletBuilder {
         let span = Span::default();
         let mut codelet = Codelet::empty("fused", span);
         let mut loops = Vec::new();
@@ -137,7 +137,7 @@ impl Fuser {
             (None, LoopLength::Bound) => unreachable!("a field that is written moves along every loop"),
         };
         let loops = loops.into_iter().enumerate().map(length).collect();
-        Fuser { codelet, loops, fields, values: vec![None; slots], body: StmtBlock::new(), span }
+        FusedCodeletBuilder { codelet, loops, fields, values: vec![None; slots], body: StmtBlock::new(), span }
     }
 
     fn expr(&mut self, ty: ElemType, kind: ExprKind) -> ExprId {

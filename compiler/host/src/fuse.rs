@@ -11,7 +11,7 @@ use crate::error::HostError;
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelId, KernelSet, RowLines};
 use crate::plan::dependences::Window;
-use crate::plan::units::{Accesses, SetParts, StepUnit, Unit};
+use crate::plan::units::{SetParts, StepUnit, Unit, UnitAccesses};
 use girder_codelet::elementwise::Elementwise;
 use girder_codelet::interpret::FREE_ITERATIONS;
 use girder_codelet::kernel::Addressing;
@@ -61,17 +61,17 @@ pub struct FusedRows {
 }
 
 /// Finds chains of units.
-pub(crate) struct Fuser<'g, 'a> {
+pub(crate) struct ChainFinder<'g, 'a> {
     graph: HostedGraph<'g>,
     parts: &'a SetParts,
-    accesses: &'a Accesses,
+    accesses: &'a UnitAccesses,
     maps: FxHashMap<Unit, Option<Map<'g>>>,
 }
 
-impl<'g, 'a> Fuser<'g, 'a> {
+impl<'g, 'a> ChainFinder<'g, 'a> {
     /// Creates a table without maps.
-    pub fn new(graph: HostedGraph<'g>, parts: &'a SetParts, accesses: &'a Accesses) -> Fuser<'g, 'a> {
-        Fuser { graph, parts, accesses, maps: FxHashMap::default() }
+    pub fn new(graph: HostedGraph<'g>, parts: &'a SetParts, accesses: &'a UnitAccesses) -> ChainFinder<'g, 'a> {
+        ChainFinder { graph, parts, accesses, maps: FxHashMap::default() }
     }
 
     /// Returns the longest chain of units from the first one on, by their positions, or `None` if there is none. A

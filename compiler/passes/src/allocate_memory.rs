@@ -2,9 +2,9 @@
 //!
 //! Tiles that need the same blocks (`inventory`, `classes`) are packed once (`tile`, `pack`), so equal tiles have equal
 //! addresses and the cost grows with the number of classes. The packer first tries to grant all requests of codelets
-//! about memory (`requests`), and denies some if blocks would not fit otherwise; [`Facts`] states which are granted.
-//! Blocks that do not fit are an error in the user's names (`report`), or a warning if the user allows it: the tiles of
-//! such a program are larger than the machine's.
+//! about memory (`requests`), and denies some if blocks would not fit otherwise; [`HeldRequests`] states which are
+//! granted. Blocks that do not fit are an error in the user's names (`report`), or a warning if the user allows it: the
+//! tiles of such a program are larger than the machine's.
 //!
 //! Invariant: [`verify_layout`] accepts the result.
 
@@ -25,7 +25,7 @@ mod requests;
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
 pub use remote::remote_bytes;
-pub use requests::Facts;
+pub use requests::HeldRequests;
 pub use space::{Space, Zone};
 pub use verify::verify_layout;
 

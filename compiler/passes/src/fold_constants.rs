@@ -99,7 +99,7 @@ fn folded(graph: &Graph, cx: &PassContext) -> Vec<Folded> {
     }
     // Few steps come so far, so the others are looked at for these alone.
     let wanted: Vec<VarId> = found.iter().flat_map(|f| &f.1).map(|r| r.0).collect();
-    let mut accesses: SecondaryMap<VarId, Accesses> = SecondaryMap::new();
+    let mut accesses: SecondaryMap<VarId, VarUse> = SecondaryMap::new();
     if !wanted.is_empty() {
         graph.steps.keys().for_each(|step| note_accesses(graph, step, &mut accesses));
     }
@@ -168,14 +168,14 @@ impl VertexMemory for Vertex {
 
 /// How the steps access a variable.
 #[derive(Clone, Default)]
-struct Accesses {
+struct VarUse {
     /// The number of fields of vertices that write it.
     writers: u32,
     /// Whether it is accessed other than by vertices, as the source of a copy, or by a `print`.
     others: bool,
 }
 
-fn note_accesses(graph: &Graph, step: StepId, accesses: &mut SecondaryMap<VarId, Accesses>) {
+fn note_accesses(graph: &Graph, step: StepId, accesses: &mut SecondaryMap<VarId, VarUse>) {
     match &graph.steps[step].kind {
         StepKind::Execute(set) => {
             for &family in &graph.sets[*set].families {

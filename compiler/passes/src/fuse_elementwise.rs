@@ -62,7 +62,7 @@ impl Pass for FuseElementwise {
     /// Fuses the steps of a graph.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         let mut rewrite = Rewrite::default();
-        let (fused, made) = Fuser::new(&graph, cx.machine).run(cx)?;
+        let (fused, made) = ElementwiseFuser::new(&graph, cx.machine).run(cx)?;
         if fused.is_empty() {
             return Ok(graph);
         }
@@ -143,7 +143,7 @@ struct MadeCodelet {
 }
 
 /// The state of the pass.
-struct Fuser<'g> {
+struct ElementwiseFuser<'g> {
     graph: &'g Graph,
     machine: &'g Machine,
     costs: TileCosts,
@@ -167,8 +167,8 @@ struct Fuser<'g> {
     fused_at: EntitySet<StepId>,
 }
 
-impl<'g> Fuser<'g> {
-    fn new(graph: &'g Graph, machine: &'g Machine) -> Fuser<'g> {
+impl<'g> ElementwiseFuser<'g> {
+    fn new(graph: &'g Graph, machine: &'g Machine) -> ElementwiseFuser<'g> {
         let mut users: SecondaryMap<VarId, Vec<StepId>> = SecondaryMap::new();
         for step in graph.steps.keys() {
             vars_of(graph, step).into_iter().for_each(|var| users[var].push(step));
@@ -179,7 +179,7 @@ impl<'g> Fuser<'g> {
             next - bytes.next_multiple_of(8)
         };
         let offsets = graph.vars.values().map(|var| var.bytes()).map(offset).collect();
-        Fuser {
+        ElementwiseFuser {
             graph,
             machine,
             costs: TileCosts::from(machine),

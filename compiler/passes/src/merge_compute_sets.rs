@@ -45,9 +45,9 @@ impl Pass for MergeComputeSets {
         let mut rewrite = Rewrite::default();
         for steps in sequences(&graph) {
             cx.poll()?;
-            let mut kept: Vec<Kept> = vec![];
+            let mut kept: Vec<KeptStep> = vec![];
             for step in steps {
-                let Some(own) = Kept::of(&graph, step, &executions, cx.machine) else {
+                let Some(own) = KeptStep::of(&graph, step, &executions, cx.machine) else {
                     kept.clear();
                     continue;
                 };
@@ -79,7 +79,7 @@ impl Pass for MergeComputeSets {
 }
 
 /// A compute set or a copy that stays in its place.
-struct Kept {
+struct KeptStep {
     touches: Touches,
     /// The compute set, if it may be merged.
     set: Option<MergedSet>,
@@ -96,13 +96,13 @@ struct MergedSet {
     bytes: u64,
 }
 
-impl Kept {
+impl KeptStep {
     /// Returns a step, or `None` if nothing is moved over it.
-    fn of(graph: &Graph, step: StepId, executions: &[u32], machine: &Machine) -> Option<Kept> {
+    fn of(graph: &Graph, step: StepId, executions: &[u32], machine: &Machine) -> Option<KeptStep> {
         let touches = Touches::of_step(graph, step)?;
         let reverse = graph.steps[step].reverse;
         let StepKind::Execute(set) = graph.steps[step].kind else {
-            return Some(Kept { touches, set: None, reverse, can_fail: false });
+            return Some(KeptStep { touches, set: None, reverse, can_fail: false });
         };
         let families = || graph.sets[set].families.iter().map(|&f| &graph.families[f]);
         let within = families().next().and_then(|f| f.within);
@@ -110,10 +110,10 @@ impl Kept {
         let merges = executions[set.index()] == 1 && is_open && families().next().is_some();
         let merged = MergedSet { set, within, families: families().count(), bytes: operand_bytes(graph, set, machine) };
         let can_fail = !families().all(|family| cannot_fail(graph, family));
-        Some(Kept { touches, set: merges.then_some(merged), reverse, can_fail })
+        Some(KeptStep { touches, set: merges.then_some(merged), reverse, can_fail })
     }
 
-    fn take(&mut self, other: Kept) {
+    fn take(&mut self, other: KeptStep) {
         self.touches.join(other.touches);
         self.can_fail |= other.can_fail;
         if let (Some(own), Some(other)) = (&mut self.set, other.set) {
@@ -123,7 +123,7 @@ impl Kept {
     }
 
     /// Returns whether another step may be executed at the same time.
-    fn admits(&self, other: &Kept, machine: &Machine) -> bool {
+    fn admits(&self, other: &KeptStep, machine: &Machine) -> bool {
         let (Some(a), Some(b)) = (&self.set, &other.set) else { return false };
         let fits = a.bytes + b.bytes <= u64::from(machine.usable_bytes()) / SHARE;
         let few = a.families + b.families <= MOST_FAMILIES;
@@ -132,7 +132,12 @@ impl Kept {
 }
 
 /// Returns the position of the earliest step that a compute set can join, with both sets.
-fn earliest(graph: &Graph, kept: &[Kept], own: &Kept, cx: &PassContext) -> Option<(usize, ComputeSetId, ComputeSetId)> {
+fn earliest(
+    graph: &Graph,
+    kept: &[KeptStep],
+    own: &KeptStep,
+    cx: &PassContext,
+) -> Option<(usize, ComputeSetId, ComputeSetId)> {
     let set = own.set.as_ref()?.set;
     let cancel: &Cancel = &cx.session.cancel;
     if !own.touches.obey_the_race_rule(graph, cancel) {

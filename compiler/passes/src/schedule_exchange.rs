@@ -172,7 +172,7 @@ fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<P
         Some(coalesced) => (best(coalesced.jobs.clone(), limit, machine), Some(coalesced)),
         None => (best(jobs.clone(), limit, machine), None),
     });
-    let count = |(jobs, layered): (&(Found, _), &Option<Layered>)| {
+    let count = |(jobs, layered): (&(FoundSchedule, _), &Option<Layered>)| {
         jobs.0.start.len().max(layered.as_ref().map_or(0, Layered::len))
     };
     let slices = Vec::with_capacity(found.iter().zip(&layered).map(count).sum());
@@ -220,7 +220,7 @@ fn schedule_coalesced(phase: &Phase, machine: &Machine, many: usize) -> Option<P
 }
 
 /// A schedule: jobs, which several methods may share, and their starts.
-struct Found {
+struct FoundSchedule {
     jobs: Arc<Jobs>,
     start: Vec<u64>,
     end: u64,
@@ -228,9 +228,9 @@ struct Found {
 
 /// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps. A schedule
 /// that does not end before `limit` need not be the shortest.
-fn best(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
+fn best(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> FoundSchedule {
     if jobs.list.is_empty() {
-        return Found { jobs, start: vec![], end: 0 };
+        return FoundSchedule { jobs, start: vec![], end: 0 };
     }
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
     let paired = pairs::widen(&jobs, machine).filter(|paired| jobs.to.len() < MANY || !is_mostly_narrow(paired));
@@ -258,10 +258,10 @@ fn is_mostly_narrow(jobs: &Jobs) -> bool {
 /// Returns the shortest schedule of many jobs. Each method is tried once: rounds, then the others with multicasts
 /// served one receiver at a time as far as their senders have slack. A schedule that does not end before `limit` need
 /// not be the shortest.
-fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
+fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> FoundSchedule {
     let together = (&jobs, &Ports::new(&jobs, machine));
     let good = (together.1.bound() as f64 * GOOD) as u64;
-    let whole = Found::new(&jobs, together.1, rounds::rounds(together.1));
+    let whole = FoundSchedule::new(&jobs, together.1, rounds::rounds(together.1));
     if whole.end <= good {
         return whole;
     }
@@ -271,32 +271,32 @@ fn at_scale(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
         None => together,
     };
     let colours: Method = match colours::whole_rounds(ports) <= good {
-        true => &|_| Some(Found::new(jobs, ports, colours::whole(ports))),
+        true => &|_| Some(FoundSchedule::new(jobs, ports, colours::whole(ports))),
         false => &|_| pieces(jobs, ports, colours::MANY_EDGES, good, machine),
     };
     let found = shortest(whole, good, limit, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
     // Lengths of blocks of nearly one size are nearly regular: one fills the gaps of another.
     let fills = found.end > enough && colours::whole_rounds(ports) < found.end;
-    let whole: Method = &|_| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
+    let whole: Method = &|_| fills.then(|| FoundSchedule::new(jobs, ports, colours::whole(ports)));
     let found = shortest(found, enough, limit, &[whole]);
-    let greedy: Method = &|limit| Some(Found::new(jobs, ports, greedy::greedy(ports, false, limit)?));
+    let greedy: Method = &|limit| Some(FoundSchedule::new(jobs, ports, greedy::greedy(ports, false, limit)?));
     shortest(found, enough, limit, &[greedy, &|limit| joined(together, limit, machine)])
 }
 
 /// Returns the schedule of `joining`, if there are multicasts and it is shorter than a limit.
-fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<Found> {
+fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<FoundSchedule> {
     if !ports.has_multicast() || (jobs.to.len() >= MANY && jobs.have_few_multicasts()) {
         return None;
     }
     let (cut, start) = joining::joining(jobs, ports, limit)?;
     let end = Ports::new(&cut, machine).end(&start);
-    Some(Found { jobs: Arc::new(cut), start, end })
+    Some(FoundSchedule { jobs: Arc::new(cut), start, end })
 }
 
 /// Returns the shortest schedule that the methods find for jobs of given widths. A schedule that does not end before
 /// `limit` need not be the shortest.
-fn of_widths(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
+fn of_widths(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> FoundSchedule {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
     let mut best = one_by_one(&jobs, &ports, good, limit, machine);
@@ -316,8 +316,8 @@ fn of_widths(jobs: Arc<Jobs>, limit: u64, machine: &Machine) -> Found {
 
 /// Returns the shortest schedule of jobs whose receivers are served together. A schedule that does not end before
 /// `limit` need not be the shortest.
-fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, limit: u64, machine: &Machine) -> Found {
-    let found = |start| Found::new(jobs, ports, start);
+fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, limit: u64, machine: &Machine) -> FoundSchedule {
+    let found = |start| FoundSchedule::new(jobs, ports, start);
     let rounds = found(rounds::rounds(ports));
     let greedy: Method = &|limit| greedy::greedy(ports, false, limit).map(found);
     match ports.has_multicast() {
@@ -325,7 +325,7 @@ fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, limit: u64, machine: &
             let (unicast_rounds, unicast, first): (Method, Method, Method) = (
                 &|_| {
                     unicasts(jobs, ports, good, machine)
-                        .map(|(jobs, ports)| Found::new(&jobs, &ports, rounds::rounds(&ports)))
+                        .map(|(jobs, ports)| FoundSchedule::new(&jobs, &ports, rounds::rounds(&ports)))
                 },
                 &|limit| {
                     unicasts(jobs, ports, good, machine)
@@ -355,11 +355,11 @@ fn unicasts(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<
 }
 
 /// One way to find a schedule. It may give up if the schedule cannot end before the given cycle.
-type Method<'a> = &'a (dyn Fn(u64) -> Option<Found> + Sync);
+type Method<'a> = &'a (dyn Fn(u64) -> Option<FoundSchedule> + Sync);
 
 /// Returns the first good enough among a schedule and the results of some methods, or else the shortest. A schedule
 /// that does not end before `limit` need not be the shortest.
-fn shortest(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
+fn shortest(first: FoundSchedule, good: u64, limit: u64, methods: &[Method]) -> FoundSchedule {
     let mut best = first;
     for method in methods {
         if best.end > good
@@ -372,20 +372,20 @@ fn shortest(first: Found, good: u64, limit: u64, methods: &[Method]) -> Found {
     best
 }
 
-fn pieces(jobs: &Jobs, ports: &Ports, count: usize, limit: u64, machine: &Machine) -> Option<Found> {
+fn pieces(jobs: &Jobs, ports: &Ports, count: usize, limit: u64, machine: &Machine) -> Option<FoundSchedule> {
     let (cut, start, end) = colours::pieces(jobs, ports, count, limit, machine)?;
-    Some(Found { jobs: Arc::new(cut), start, end })
+    Some(FoundSchedule { jobs: Arc::new(cut), start, end })
 }
 
-impl Found {
-    fn new(jobs: &Arc<Jobs>, ports: &Ports, start: Vec<u64>) -> Found {
-        Found { jobs: jobs.clone(), end: ports.end(&start), start }
+impl FoundSchedule {
+    fn new(jobs: &Arc<Jobs>, ports: &Ports, start: Vec<u64>) -> FoundSchedule {
+        FoundSchedule { jobs: jobs.clone(), end: ports.end(&start), start }
     }
 }
 
 /// Adds the slices of one processor. `whole` are its transfers, which determine the slices that serve only some
 /// receivers.
-fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSchedule) {
+fn write(whole: &Jobs, found: &FoundSchedule, machine: &Machine, result: &mut PhaseSchedule) {
     let jobs = &found.jobs;
     // Sorted by transfer, receivers and time; the jobs of a transfer are neighbours already.
     let mut order: Vec<usize> = (0..jobs.list.len()).collect();

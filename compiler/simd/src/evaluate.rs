@@ -33,7 +33,7 @@ impl Bytes for [u8] {
 
 /// Runs a number of iterations of a kernel.
 pub fn evaluate(kernel: &Kernel, record: &mut [u8], memory: &mut (impl Bytes + ?Sized), iterations: u64) {
-    let mut run = Run {
+    let mut run = KernelRun {
         kernel,
         record,
         memory,
@@ -82,7 +82,7 @@ fn element(bytes: &[u8], at: usize, lane: Lane) -> u64 {
     u64::from_le_bytes(word)
 }
 
-struct Run<'a, M: ?Sized> {
+struct KernelRun<'a, M: ?Sized> {
     kernel: &'a Kernel,
     record: &'a mut [u8],
     memory: &'a mut M,
@@ -97,7 +97,7 @@ struct Run<'a, M: ?Sized> {
     active: usize,
 }
 
-impl<M: Bytes + ?Sized> Run<'_, M> {
+impl<M: Bytes + ?Sized> KernelRun<'_, M> {
     fn begin(&self, lane: Lane, offset: u32, start: Option<u64>) -> Vec<u64> {
         let at = |n: usize| element(self.record, offset as usize + n * lane.bytes() as usize, lane);
         (0..GROUP as usize).map(|n| start.unwrap_or_else(|| at(n))).collect()

@@ -12,7 +12,7 @@ mod parallel;
 mod spelling;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Failed, Label, Result, Severity};
-pub use memory::{Memory, host_memory};
+pub use memory::{ChargedBytes, host_memory};
 pub use origin::{Origin, OriginId, Origins};
 pub use parallel::{beside, on_stack, par_for_each, par_map, par_map_slice, par_map_uneven};
 pub use session::{Cancel, LimitExceeded, Limits, Session};

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The bytes that were charged so far. Clones share the sum.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Arc<AtomicU64>);
+pub struct ChargedBytes(Arc<AtomicU64>);
 
-impl Memory {
+impl ChargedBytes {
     /// Adds bytes of a table that is made.
     pub fn add(&self, bytes: u64) {
         // A sum that wrapped would allow everything.
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn charges_saturate() {
-        let memory = Memory::default();
+        let memory = ChargedBytes::default();
         memory.add(u64::MAX - 1);
         memory.clone().add(5);
         assert_eq!(memory.used(), u64::MAX);

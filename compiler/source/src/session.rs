@@ -4,7 +4,7 @@
 //! that names the limit.
 
 use crate::diagnostic::Diagnostic;
-use crate::memory::{Memory, host_memory};
+use crate::memory::{ChargedBytes, host_memory};
 use crate::span::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,7 +157,7 @@ pub struct Session {
     /// The cancellation flag.
     pub cancel: Cancel,
     /// The bytes of tables so far.
-    pub memory: Memory,
+    pub memory: ChargedBytes,
     /// Whether compilation continues if a tile's memory is too small, as if it were larger.
     pub allow_over_memory: bool,
     /// Whether the body of a static loop is evaluated once for all its iterations where possible. The graph is the same
@@ -172,7 +172,7 @@ impl Default for Session {
         Session {
             limits: Limits::default(),
             cancel: Cancel::default(),
-            memory: Memory::default(),
+            memory: ChargedBytes::default(),
             allow_over_memory: false,
             batched: true,
             without: vec![],

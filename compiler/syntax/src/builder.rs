@@ -9,7 +9,7 @@ mod shapes;
 pub use shapes::{closure, codelet, decl_span, function, unboxed};
 
 use crate::ast::*;
-use crate::token::repeated::Run;
+use crate::token::repeated::Repetitions;
 use crate::token::{Lexeme, Token};
 use girder_source::{Diagnostic, Span};
 
@@ -36,7 +36,7 @@ pub struct Builder<'s> {
     /// Errors of the current item.
     pub problems: Vec<Diagnostic>,
     /// The runs for the `repeated` tokens still to come.
-    runs: std::vec::IntoIter<Run>,
+    runs: std::vec::IntoIter<Repetitions>,
     /// The lists of the `integers` tokens still to come.
     integers: std::vec::IntoIter<IntegerList>,
     /// The runs so far.
@@ -55,7 +55,7 @@ impl<'s> Builder<'s> {
         text: &'s str,
         base: u32,
         limit: u32,
-        (runs, integers): (Vec<Run>, Vec<IntegerList>),
+        (runs, integers): (Vec<Repetitions>, Vec<IntegerList>),
         lexemes: &[Lexeme],
     ) -> Builder<'s> {
         // Room for all expressions, each of which has a token of its own: a long list does not move while it grows.

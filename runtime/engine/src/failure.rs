@@ -4,7 +4,7 @@
 
 use crate::error::RunError;
 use crate::store::{VertexFailure, VertexRace};
-use girder_codelet::interpret::{Failure, Race, Touch, loop_limits};
+use girder_codelet::interpret::{Failure, Race, WorkerAccess, loop_limits};
 use girder_ir::codelet::{Check, Site};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
@@ -47,8 +47,8 @@ pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) ->
         (false, _) => format!("worker {b} of `{name}` writes `{element}`, which worker {a} reads"),
     };
     let vertex_span = graph.origins.span(family.origin);
-    let span = |t: Touch| Some(codelet.sites[t.site].span).filter(|s| !s.is_none()).unwrap_or(vertex_span);
-    let role = |t: Touch| format!("worker {} {} it", t.worker, if t.written { "writes" } else { "reads" });
+    let span = |t: WorkerAccess| Some(codelet.sites[t.site].span).filter(|s| !s.is_none()).unwrap_or(vertex_span);
+    let role = |t: WorkerAccess| format!("worker {} {} it", t.worker, if t.written { "writes" } else { "reads" });
     let here = format!("{}: {}", location(graph, at.family, at.instance, tile), role(second));
     let mut d = Diagnostic::error("race::workers", span(second), message).here(here);
     if span(first) != span(second) {

@@ -6,7 +6,7 @@
 //! Invariant: a value is counted once, however many steps read it, with all elements of its variable.
 
 use crate::memory::most_at_once;
-use crate::profile::{Kept, KeptValues};
+use crate::profile::{KeptForReverse, KeptValues};
 use girder_ir::codelet::Dir;
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{FamilyId, StepId, VarId};
@@ -18,9 +18,9 @@ use std::cmp::Reverse;
 
 /// Returns the values kept for reverse programs and the bytes of their elements; `at` gives the file and line of a
 /// step.
-pub(crate) fn kept(graph: &Graph, layout: &Layout, at: impl Fn(StepId) -> Option<String>) -> Kept {
+pub(crate) fn kept(graph: &Graph, layout: &Layout, at: impl Fn(StepId) -> Option<String>) -> KeptForReverse {
     let made = made_for_reverse(graph);
-    let mut kept = Kept::default();
+    let mut kept = KeptForReverse::default();
     let mut of: FxHashMap<VarId, usize> = FxHashMap::default();
     for &(var, step) in &made {
         let name = unnumbered(&graph.vars[var].name).to_string();

@@ -22,7 +22,8 @@ mod timeline;
 
 pub use estimate::Assumed;
 pub use profile::{
-    Category, Cut, CutStage, Kept, KeptValues, Memory, Profile, RemoteMemory, StepKind, StepProfile, TileMemory, Total,
+    Category, Cut, CutStage, KeptForReverse, KeptValues, MemoryUse, Profile, RemoteMemory, StepKind, StepProfile,
+    TileMemory, Total,
 };
 pub use profiler::Profiler;
 pub use timeline::{Interval, Timeline};

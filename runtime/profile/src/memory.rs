@@ -1,6 +1,6 @@
 //! The memory of tiles, summed from the layout.
 
-use crate::profile::{Category, Kept, Memory, RemoteMemory, TileMemory};
+use crate::profile::{Category, KeptForReverse, MemoryUse, RemoteMemory, TileMemory};
 use girder_ir::graph::{Graph, Stream};
 use girder_ir::layout::{Content, Layout, MemoryBlock};
 use girder_ir::placement::Placement;
@@ -17,8 +17,8 @@ pub(crate) fn summarise(
     placement: &Placement,
     layout: &Layout,
     machine: &Machine,
-    kept: Kept,
-) -> Memory {
+    kept: KeptForReverse,
+) -> MemoryUse {
     let mut categories: Vec<Category> = Vec::new();
     let mut fullest: Vec<TileMemory> = Vec::new();
     let mut tiles_used = 0;
@@ -43,7 +43,7 @@ pub(crate) fn summarise(
     categories.sort_by_key(|c| (Reverse(c.bytes), c.name));
     fullest.sort_by_key(|t| (Reverse(t.bytes), t.tile));
     fullest.truncate(TOLD);
-    Memory {
+    MemoryUse {
         usable_per_tile: machine.usable_bytes(),
         peak: layout.peak(),
         tiles_used: tiles_used as u32,

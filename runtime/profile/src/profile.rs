@@ -45,7 +45,7 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<Processor>,
     /// The tiles' memory.
-    pub memory: Memory,
+    pub memory: MemoryUse,
     /// A sentence that names the bottleneck of the program.
     pub limit: String,
 }
@@ -200,7 +200,7 @@ pub struct Processor {
 
 /// The tiles' memory.
 #[derive(Clone, Debug, Serialize)]
-pub struct Memory {
+pub struct MemoryUse {
     /// The usable bytes of a tile.
     pub usable_per_tile: u32,
     /// One past the highest byte used on the fullest tile.
@@ -212,7 +212,7 @@ pub struct Memory {
     /// The fullest tiles, fullest first.
     pub fullest: Vec<TileMemory>,
     /// What is kept for reverse programs.
-    pub kept: Kept,
+    pub kept: KeptForReverse,
     /// The bytes of remote buffers of a replica.
     pub remote: u64,
     /// The bytes beside the tiles of a replica, for remote buffers.
@@ -232,7 +232,7 @@ pub struct RemoteMemory {
 
 /// What is kept for reverse programs: the values that other steps write and those of a reverse program read.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Kept {
+pub struct KeptForReverse {
     /// The bytes over all tiles.
     pub bytes: u64,
     /// The most bytes that are kept at one time on one tile.

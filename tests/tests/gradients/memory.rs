@@ -1,6 +1,6 @@
 //! What is kept for the reverse program, as `--stats` reports it: sizes are computed by hand.
 
-use girder_profile::{Kept, Profile};
+use girder_profile::{KeptForReverse, Profile};
 use girder_tests::Program;
 
 fn profile(text: &str) -> Profile {
@@ -8,7 +8,7 @@ fn profile(text: &str) -> Profile {
 }
 
 /// The values: name and line, number and bytes.
-fn values(kept: &Kept) -> Vec<(String, u32, u64)> {
+fn values(kept: &KeptForReverse) -> Vec<(String, u32, u64)> {
     let line = |place: &Option<String>| place.as_deref().and_then(|p| p.rsplit(':').next()).unwrap_or("").to_string();
     kept.values.iter().map(|v| (format!("{}:{}", v.name, line(&v.location)), v.count, v.bytes)).collect()
 }

@@ -22,7 +22,7 @@
 //! Invariant: a value is charged once, to the region that is its home.
 
 use super::TileCosts;
-use super::graph::{Access, Op, RegionId, Val};
+use super::graph::{AccessAddress, Op, RegionId, Val};
 use super::pairs::Pairs;
 use super::poly::Moving;
 use super::quantity::Quantity;
@@ -180,7 +180,7 @@ impl Demand<'_, '_> {
     }
 
     /// Charges the address of an access and pushes the values that it needs.
-    fn access(&mut self, access: Access, region: RegionId) {
+    fn access(&mut self, access: AccessAddress, region: RegionId) {
         let graph = &self.walk.graph;
         self.field(access.storage);
         let moving: Moving = graph.moving(access.moving).clone();

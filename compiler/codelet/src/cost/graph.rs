@@ -46,7 +46,7 @@ pub(super) enum Op {
     Phi,
     /// A value where control-flow paths join: one of the operands.
     Join,
-    Load(Access),
+    Load(AccessAddress),
     Unary(UnaryOp),
     Binary(BinaryOp),
     Select,
@@ -58,7 +58,7 @@ pub(super) enum Op {
 
 /// The address of an access, in elements from the start of a field or array, and the store that it follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Access {
+pub(super) struct AccessAddress {
     pub storage: Storage,
     /// The moving part, by [`Graph::moving`].
     pub moving: u32,
@@ -195,7 +195,7 @@ impl Graph {
     }
 
     /// Adds a load; `written` is the region of the store that it follows.
-    pub fn load(&mut self, access: Access, ty: ElemType, at: RegionId, written: RegionId) -> Val {
+    pub fn load(&mut self, access: AccessAddress, ty: ElemType, at: RegionId, written: RegionId) -> Val {
         let mut depends: SmallVec<[RegionId; 4]> = smallvec![written];
         let mut args: SmallVec<[Val; 3]> = SmallVec::new();
         for (product, _) in &self.movings[access.moving as usize] {

@@ -6,7 +6,7 @@
 //! Invariant: a lane that is part of a pair is computed by the pair only.
 
 use super::TileCosts;
-use super::graph::{Access, Op, RegionId, Val};
+use super::graph::{AccessAddress, Op, RegionId, Val};
 use super::walk::{BodyWalk, Effect};
 use girder_ir::codelet::{BinaryOp, UnaryOp};
 use girder_ir::types::ElemType;
@@ -27,7 +27,7 @@ pub(super) struct Pairs {
     /// Instructions of pairs, by region.
     pub instructions: Vec<(RegionId, u64)>,
     /// 64-bit accesses and their regions.
-    pub accesses: Vec<(Access, RegionId)>,
+    pub accesses: Vec<(AccessAddress, RegionId)>,
     pairs: FxHashSet<(Val, Val)>,
     gathers: Vec<(Val, RegionId)>,
 }
@@ -39,7 +39,7 @@ impl Pairs {
         if costs.vector_bytes < 8 {
             return pairs;
         }
-        let stores: Vec<(usize, RegionId, Access, Val)> = walk
+        let stores: Vec<(usize, RegionId, AccessAddress, Val)> = walk
             .effects
             .iter()
             .enumerate()
@@ -127,11 +127,11 @@ fn is_pair(walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
 }
 
 /// Returns whether `second` accesses the element after `first`.
-pub(super) fn follows(first: Access, second: Access) -> bool {
+pub(super) fn follows(first: AccessAddress, second: AccessAddress) -> bool {
     first.storage == second.storage && first.moving == second.moving && first.base.checked_add(1) == Some(second.base)
 }
 
 /// Returns whether an address is a multiple of two elements.
-pub(super) fn is_aligned(walk: &BodyWalk<'_>, access: Access) -> bool {
+pub(super) fn is_aligned(walk: &BodyWalk<'_>, access: AccessAddress) -> bool {
     access.base % 2 == 0 && walk.graph.moving(access.moving).iter().all(|(_, factor)| factor % 2 == 0)
 }

@@ -15,7 +15,7 @@
 //! Invariant: an accepted loop has no branch and no inner loop, and carries only reductions.
 
 use super::demand::{Demand, Pointer, store_slots};
-use super::graph::{Access, Op, RegionId, Val};
+use super::graph::{AccessAddress, Op, RegionId, Val};
 use super::inputs::{FieldRequest, MemFacts};
 use super::pairs::{follows, is_aligned};
 use super::walk::{BodyWalk, Effect};
@@ -260,7 +260,7 @@ impl Line<'_, '_, '_> {
     }
 
     /// Returns whether a load is the second half of the 64-bit load of the element before it.
-    fn is_second_lane(&self, v: Val, second: Access, values: &[Val]) -> bool {
+    fn is_second_lane(&self, v: Val, second: AccessAddress, values: &[Val]) -> bool {
         let walk = self.demand.walk;
         let nodes = &walk.graph.nodes;
         let is_first = |u: &Val| match nodes[*u].op {

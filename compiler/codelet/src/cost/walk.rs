@@ -12,7 +12,7 @@ mod branches;
 mod loops;
 mod reduce;
 
-use super::graph::{Access, Count, Graph, Op, RegionId, Val};
+use super::graph::{AccessAddress, Count, Graph, Op, RegionId, Val};
 use super::points::{Point, blocks};
 use super::quantity::Quantity;
 use super::shape::{Changes, Exits};
@@ -27,7 +27,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     /// Writes an element.
-    Store { access: Access, value: Val, ty: ElemType },
+    Store { access: AccessAddress, value: Val, ty: ElemType },
     /// Branches on a condition.
     Branch(Val),
     /// Uses a value without an instruction of its own.

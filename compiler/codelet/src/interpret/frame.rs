@@ -3,7 +3,7 @@
 //! Invariant: fields are accessed only through [`Frame::load`] and [`Frame::store`], so that every access of a worker
 //! is watched.
 
-use super::{FREE_ITERATIONS, Failure, Stop, Touch, VertexMemory, loop_limits};
+use super::{FREE_ITERATIONS, Failure, Stop, VertexMemory, WorkerAccess, loop_limits};
 use crate::cost::Located;
 use crate::facts::Weights;
 use crate::interpret::workers::Touches;
@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
 
     fn note(&mut self, field: FieldId, flat: u64, site: SiteId, written: bool) -> Result<(), Halt> {
         let Some(touches) = &mut self.touches else { return Ok(()) };
-        touches.note(self.codelet, field, flat, Touch { worker: self.worker, site, written }).map_err(|race| {
+        touches.note(self.codelet, field, flat, WorkerAccess { worker: self.worker, site, written }).map_err(|race| {
             self.stop = Stop::Raced(race);
             Halt
         })

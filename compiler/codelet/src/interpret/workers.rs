@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// An access to an element by one worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touch {
+pub struct WorkerAccess {
     /// The worker.
     pub worker: u32,
     /// The site of the access.
@@ -26,16 +26,16 @@ pub struct Race {
     /// Row-major position in the field.
     pub element: u64,
     /// The earlier access.
-    pub first: Touch,
+    pub first: WorkerAccess,
     /// The access that breaks the rule.
-    pub second: Touch,
+    pub second: WorkerAccess,
 }
 
 /// The accesses to the elements of one vertex so far.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
     /// First reader and writer of each element; only looked up, never iterated.
-    seen: FxHashMap<(FieldId, u64), [Option<Touch>; 2]>,
+    seen: FxHashMap<(FieldId, u64), [Option<WorkerAccess>; 2]>,
 }
 
 impl Touches {
@@ -47,12 +47,12 @@ impl Touches {
     /// Records an access.
     ///
     /// Workers run one after another, so the first reader is this worker only if all readers are.
-    pub fn note(&mut self, codelet: &Codelet, field: FieldId, element: u64, touch: Touch) -> Result<(), Race> {
+    pub fn note(&mut self, codelet: &Codelet, field: FieldId, element: u64, touch: WorkerAccess) -> Result<(), Race> {
         if codelet.fields[field].dir == Dir::In {
             return Ok(());
         }
         let [reader, writer] = self.seen.entry((field, element)).or_default();
-        let other = |t: &Option<Touch>| t.filter(|t| t.worker != touch.worker);
+        let other = |t: &Option<WorkerAccess>| t.filter(|t| t.worker != touch.worker);
         let first = other(writer).or_else(|| if touch.written { other(reader) } else { None });
         if let Some(first) = first {
             return Err(Race { field, element, first, second: touch });

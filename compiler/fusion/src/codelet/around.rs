@@ -3,7 +3,7 @@
 //!
 //! Invariant: the codelet fails where the one without the maps fails, and computes what that one and the maps would.
 
-use super::{Fuser, dir};
+use super::{FusedCodeletBuilder, dir};
 use crate::access::ElementAccess;
 use crate::chain::Chain;
 use crate::signature::FusedSignature;
@@ -25,7 +25,7 @@ pub fn codelet_around(
 ) -> Codelet {
     let (own, keeps) = signature.around.as_ref().map_or((0, true), |around| (around.slot, around.keeps));
     let ty = base.fields[access.field].ty;
-    let mut fuser = Fuser::around(signature, base, access, own, keeps, chain.slots.len());
+    let mut fuser = FusedCodeletBuilder::around(signature, base, access, own, keeps, chain.slots.len());
     let mut code = std::mem::take(&mut fuser.codelet.body);
     match access.load {
         Some(load) => {
@@ -52,7 +52,7 @@ pub fn codelet_around(
     fuser.codelet
 }
 
-impl Fuser {
+impl FusedCodeletBuilder {
     /// Begins a codelet that continues `base`.
     fn around(
         signature: &FusedSignature,
@@ -61,7 +61,7 @@ impl Fuser {
         own: usize,
         keeps: bool,
         slots: usize,
-    ) -> Fuser {
+    ) -> FusedCodeletBuilder {
         let mut codelet = Codelet { args: Vec::new(), ..base.clone() };
         let span = base.span;
         let dims = codelet.fields[access.field].dims.clone();
@@ -81,7 +81,7 @@ impl Fuser {
             fields[fused.slot] = Some((field, fused.along.clone()));
         }
         let loops = access.index.iter().copied().zip(dims).collect();
-        Fuser { codelet, loops, fields, values: vec![None; slots], body: StmtBlock::new(), span }
+        FusedCodeletBuilder { codelet, loops, fields, values: vec![None; slots], body: StmtBlock::new(), span }
     }
 
     /// Appends the maps, with each element in memory loaded once.
@@ -122,7 +122,13 @@ fn contains(exprs: &PrimaryMap<ExprId, Expr>, e: ExprId, other: ExprId) -> bool 
 }
 
 /// Inserts the body of a codelet under construction after the store of a value. The store stays only with `keeps`.
-fn insert_behind(block: &mut StmtBlock, access: &ElementAccess, local: LocalId, fuser: &mut Fuser, keeps: bool) {
+fn insert_behind(
+    block: &mut StmtBlock,
+    access: &ElementAccess,
+    local: LocalId,
+    fuser: &mut FusedCodeletBuilder,
+    keeps: bool,
+) {
     for n in 0..block.len() {
         block[n].blocks_mut().for_each(|inner| insert_behind(inner, access, local, fuser, keeps));
         let Stmt::Store { field, value, .. } = &mut block[n] else { continue };

@@ -5,7 +5,7 @@
 //!
 //! Invariant: every edge leads to a later unit; units without a path between them may run in either order.
 
-use super::units::{Accesses, StepUnit};
+use super::units::{StepUnit, UnitAccesses};
 use fixedbitset::FixedBitSet;
 use petgraph::Direction;
 use petgraph::graphmap::DiGraphMap;
@@ -44,7 +44,7 @@ struct LastUses {
 
 impl Dependences {
     /// Returns the dependences of units, none of which has run.
-    pub fn of(accesses: &Accesses, units: &[StepUnit]) -> Dependences {
+    pub fn of(accesses: &UnitAccesses, units: &[StepUnit]) -> Dependences {
         Dependences::of_bytes(&units.iter().map(|unit| accesses.bytes(unit.unit)).collect::<Vec<_>>())
     }
 

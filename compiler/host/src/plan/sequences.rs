@@ -8,9 +8,9 @@
 //! once.
 
 use super::dependences::{Dependences, Window};
-use super::units::{Accesses, SetParts, StepUnit, Unit};
+use super::units::{SetParts, StepUnit, Unit, UnitAccesses};
 use crate::error::HostError;
-use crate::fuse::{FusedSteps, Fuser};
+use crate::fuse::{ChainFinder, FusedSteps};
 use crate::hosted::HostedGraph;
 use crate::kernels::KernelSet;
 use crate::plan::units::PartId;
@@ -62,7 +62,7 @@ pub(super) fn sequences<'g>(
     products: &Products,
 ) -> Result<Vec<Sequence>, HostError> {
     let graph = hosted.graph;
-    let accesses = Accesses::of(graph, hosted.layout, parts);
+    let accesses = UnitAccesses::of(graph, hosted.layout, parts);
     // A copy between replicas divides sequences: all replicas have come to it before it starts.
     let is_superstep = |step: StepId| match graph.steps[step].kind {
         StepKind::Execute(_) => true,
@@ -85,10 +85,10 @@ pub(super) fn sequences<'g>(
 fn groups<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
-    (parts, accesses, products): (&SetParts, &Accesses, &Products),
+    (parts, accesses, products): (&SetParts, &UnitAccesses, &Products),
     units: &[StepUnit],
 ) -> Result<Vec<UnitGroup>, HostError> {
-    let mut fuser = Fuser::new(hosted, parts, accesses);
+    let mut fuser = ChainFinder::new(hosted, parts, accesses);
     let mut dependences = Dependences::of(accesses, units);
     let mut left: Vec<usize> = (0..units.len()).collect();
     let mut groups = Vec::new();
@@ -113,7 +113,7 @@ fn groups<'g>(
 fn with_sums<'g>(
     hosted: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
-    (parts, accesses, (products, linked)): (&SetParts, &Accesses, &Products),
+    (parts, accesses, (products, linked)): (&SetParts, &UnitAccesses, &Products),
     window: &Window<'_>,
 ) -> Result<Option<(usize, SummedProducts)>, HostError> {
     let (first, rest) = window.split();

@@ -93,16 +93,16 @@ enum User {
 }
 
 /// The variables that units access, and the units that access variables.
-pub(crate) struct Accesses {
+pub(crate) struct UnitAccesses {
     /// The bytes of the variables of each unit, and whether it writes some of them.
     bytes: FxHashMap<Unit, Vec<(Range<u64>, bool)>>,
     users: SecondaryMap<VarId, Vec<User>>,
 }
 
-impl Accesses {
+impl UnitAccesses {
     /// Lists the accesses of all units of a graph.
-    pub fn of(graph: &Graph, layout: &HostLayout, parts: &SetParts) -> Accesses {
-        let mut all = Accesses { bytes: FxHashMap::default(), users: SecondaryMap::new() };
+    pub fn of(graph: &Graph, layout: &HostLayout, parts: &SetParts) -> UnitAccesses {
+        let mut all = UnitAccesses { bytes: FxHashMap::default(), users: SecondaryMap::new() };
         for (id, step) in &graph.steps {
             let units = parts.of_step(graph, id);
             for &unit in &units {

@@ -87,9 +87,9 @@ impl Rewrite<'_> {
         if !is_plain(stmt) || count.is_some_and(|n| n < FEWEST) {
             return None;
         }
-        let mut accesses = Accesses { spec: self.spec, loops: vec![], found: vec![], is_complete: true };
+        let mut accesses = UnprovenAccesses { spec: self.spec, loops: vec![], found: vec![], is_complete: true };
         accesses.stmt(stmt);
-        let Accesses { found, is_complete, .. } = accesses;
+        let UnprovenAccesses { found, is_complete, .. } = accesses;
         if !is_complete || found.is_empty() || found.len() > MOST {
             return None;
         }
@@ -134,7 +134,7 @@ impl Changes {
 type Loops = Vec<(LocalId, ExprId, ExprId)>;
 
 /// An access whose indices may be outside.
-struct Access {
+struct UnprovenAccess {
     site: SiteId,
     index: Index,
     /// The greatest value of each index.
@@ -144,15 +144,15 @@ struct Access {
 }
 
 /// Collects the accesses of a loop that are not proven.
-struct Accesses<'a> {
+struct UnprovenAccesses<'a> {
     spec: &'a KernelSpec<'a>,
     loops: Loops,
-    found: Vec<Access>,
+    found: Vec<UnprovenAccess>,
     /// Whether no other check may fail.
     is_complete: bool,
 }
 
-impl Accesses<'_> {
+impl UnprovenAccesses<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         let depth = self.loops.len();
         if let Stmt::Reduce(r) = stmt {
@@ -191,7 +191,7 @@ impl Accesses<'_> {
             Some(known) => self.is_complete &= known.index == *index && known.loops == self.loops,
             None => {
                 let last = self.spec.sizes.shapes[field].iter().map(|&n| n as i64 - 1).collect();
-                self.found.push(Access { site, index: index.clone(), last, loops: self.loops.clone() });
+                self.found.push(UnprovenAccess { site, index: index.clone(), last, loops: self.loops.clone() });
             }
         }
     }
@@ -218,7 +218,7 @@ struct Condition<'r, 'a> {
 
 impl Condition<'_, '_> {
     /// Adds that the indices of an access are inside. Returns `None` if one has no bounds, or is always outside.
-    fn is_inside(&mut self, access: &Access) -> Option<()> {
+    fn is_inside(&mut self, access: &UnprovenAccess) -> Option<()> {
         for (&e, &last) in access.index.iter().zip(&access.last) {
             let (lo, hi) = self.bounds(e, &access.loops)?;
             let zero = self.number(0);

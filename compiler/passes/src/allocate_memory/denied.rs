@@ -3,7 +3,7 @@
 //! Invariant: a warning names only codelets with `#[pipelined(apart)]` or `#[align(n)]`, once each, and for the former
 //! only requests that the machine could grant.
 
-use super::requests::{self, Facts};
+use super::requests::{self, HeldRequests};
 use girder_codelet::cost::FieldRequest;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FamilyId, SpecId};
@@ -17,7 +17,7 @@ pub(super) fn denied_requests(
     machine: &Machine,
     field_requests: &[(SpecId, Vec<FieldRequest>)],
 ) -> Vec<Diagnostic> {
-    let mut facts = Facts::new(allocated, machine);
+    let mut held = HeldRequests::new(allocated, machine);
     let has_pairs = machine.memory.regions.iter().any(|r| r.interleaved);
     let mut warnings = vec![];
     for (spec, requests) in field_requests.iter().filter(|(spec, _)| allocated.codelets[*spec].pipelined) {
@@ -25,25 +25,25 @@ pub(super) fn denied_requests(
             allocated.families.iter().filter(|(_, f)| f.codelet == *spec).map(|(id, _)| id).collect();
         let mut denied = vec![];
         for &request in requests.iter().filter(|r| has_pairs || matches!(r, FieldRequest::DifferentElements(..))) {
-            if let Some(&family) = families.iter().find(|&&f| !facts.holds(f, request)) {
-                denied.push((request, family, facts.is_one_block(family, request)));
+            if let Some(&family) = families.iter().find(|&&f| !held.holds(f, request)) {
+                denied.push((request, family, held.is_one_block(family, request)));
             }
         }
         if !denied.is_empty() {
             warnings.push(warning(allocated, &allocated.codelets[*spec], &denied));
         }
     }
-    warnings.extend(allocated.codelets.keys().filter_map(|spec| misaligned(allocated, &mut facts, spec)));
+    warnings.extend(allocated.codelets.keys().filter_map(|spec| misaligned(allocated, &mut held, spec)));
     warnings
 }
 
 /// Returns the warning for a codelet with misaligned fields, or `None`.
-fn misaligned(allocated: &Allocated, facts: &mut Facts, spec: SpecId) -> Option<Diagnostic> {
+fn misaligned(allocated: &Allocated, held: &mut HeldRequests, spec: SpecId) -> Option<Diagnostic> {
     let codelet = &allocated.codelets[spec];
     let mut warning: Option<Diagnostic> = None;
     for (field, align) in requests::aligned(codelet) {
         let mut families = allocated.families.iter().filter(|(_, f)| f.codelet == spec);
-        let Some((_, family)) = families.find(|(id, _)| !facts.is_aligned(*id, field, align)) else { continue };
+        let Some((_, family)) = families.find(|(id, _)| !held.is_aligned(*id, field, align)) else { continue };
         let (set, decl) = (&allocated.sets[family.set].name, &codelet.fields[field]);
         let text = format!("`{}` is not at a multiple of {align} for all vertices of `{set}`", decl.name);
         let message = format!("fields of `{}` are not aligned as they ask", codelet.name);

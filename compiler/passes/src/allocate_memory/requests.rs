@@ -3,7 +3,7 @@
 //! The address of a field is that of the block that contains it: the block of its variable, or its landing buffer. Two
 //! fields in one block cannot be in different memory elements.
 //!
-//! Invariant: [`Facts`] follow from the addresses alone.
+//! Invariant: [`HeldRequests`] follow from the addresses alone.
 
 use super::space::{ALIGN, Space, Zone};
 use super::spread::Spread;
@@ -135,18 +135,18 @@ fn each(
 }
 
 /// The requests that hold for vertices, by the addresses of their blocks.
-pub struct Facts<'a> {
+pub struct HeldRequests<'a> {
     allocated: &'a Allocated,
     space: Space,
     usable: u64,
     ranks: Ranks,
 }
 
-impl<'a> Facts<'a> {
-    /// Creates the facts of a layout.
-    pub fn new(allocated: &'a Allocated, machine: &Machine) -> Facts<'a> {
+impl<'a> HeldRequests<'a> {
+    /// Finds the requests that hold in a layout.
+    pub fn new(allocated: &'a Allocated, machine: &Machine) -> HeldRequests<'a> {
         let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
-        Facts { allocated, space, usable, ranks: Ranks::default() }
+        HeldRequests { allocated, space, usable, ranks: Ranks::default() }
     }
 
     /// Returns the requests that hold for every vertex of a family.
@@ -157,7 +157,7 @@ impl<'a> Facts<'a> {
 
     /// Returns whether a request holds for every vertex of a family.
     pub(super) fn holds(&mut self, family: FamilyId, request: FieldRequest) -> bool {
-        let Facts { allocated, space, usable, ranks } = self;
+        let HeldRequests { allocated, space, usable, ranks } = self;
         let layout = &allocated.layout;
         let (mut all, mut last) = (true, None);
         each(allocated, ranks, family, fields(request), |tile, (a, _), b| {

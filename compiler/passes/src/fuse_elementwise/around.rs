@@ -18,7 +18,7 @@ use super::choice::in_memory;
 use super::cut::{Cut, FamilyField};
 use super::families::constants;
 use super::sequence::Sequence;
-use super::{Candidate, FusedStep, Fuser, codelet_of};
+use super::{Candidate, ElementwiseFuser, FusedStep, codelet_of};
 use crate::rewrite::vars_of;
 use crate::superstep;
 use cranelift_entity::{EntityRef, EntitySet};
@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-impl<'g> Fuser<'g> {
+impl<'g> ElementwiseFuser<'g> {
     /// Moves chains into the steps of a sequence that read their results, where it pays.
     pub(super) fn prologues(&mut self, sequence: &mut Sequence<'g, '_>) -> Vec<FusedStep> {
         let mut fused: Vec<FusedStep> = vec![];

@@ -4,7 +4,7 @@
 
 use super::cut::{Cut, FamilyField, LEAST};
 use super::families::{BoxVertices, constants, vertices};
-use super::{Candidate, FusedStep, Fuser};
+use super::{Candidate, ElementwiseFuser, FusedStep};
 use crate::superstep::{self, Rate};
 use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, cost_of, equal_vertices};
 use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
@@ -35,7 +35,7 @@ pub(super) struct CheapestCut {
     pub vertices: Vec<BoxVertices>,
 }
 
-impl<'g> Fuser<'g> {
+impl<'g> ElementwiseFuser<'g> {
     /// Returns a chain as one step with the cheapest of its cuts, or `None` if it stays as it is.
     pub(super) fn fused(&mut self, candidate: Candidate<'g>) -> Option<FusedStep> {
         let cheapest = self.cheapest(&candidate)?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a tile's queue is its vertices in the order of families and instances.
 
-use crate::allocate_memory::Facts;
+use crate::allocate_memory::HeldRequests;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{
     Busy, Cost, CostInputs, Deciding, FieldRequest, MemFacts, TileCosts, cost_of, equal_vertices, known_counts,
@@ -58,10 +58,10 @@ impl<'a> Counted<'a> {
         }
         let families = SecondaryMap::new();
         let mut counted = Counted { allocated, machine, costs, codelets, deciding, families };
-        let mut facts = Facts::new(allocated, machine);
+        let mut held = HeldRequests::new(allocated, machine);
         let mut allowed = ALLOWED;
         for (id, family) in &allocated.families {
-            counted.families[id] = counted.vertices(family, |requests| facts.of(id, requests), &mut allowed);
+            counted.families[id] = counted.vertices(family, |requests| held.of(id, requests), &mut allowed);
         }
         counted
     }

@@ -36,11 +36,11 @@ pub(super) struct Item<'a> {
     pub weight: u64,
     /// The step, as `check --time` knows it.
     pub part: Part,
-    pub what: Access<'a>,
+    pub what: StepAccess<'a>,
 }
 
 /// The accesses of a step to elements.
-pub(super) enum Access<'a> {
+pub(super) enum StepAccess<'a> {
     Set(ComputeSetId, Vec<FamilyAccess<'a>>),
     Copy(Vec<CopySlice>),
     Packet(Vec<PacketRun>),
@@ -129,13 +129,13 @@ pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
     for (id, set) in graph.sets.iter().filter(|(id, _)| executions.sets[*id] > 0) {
         let families = set.families.iter().filter(|f| graph.families[**f].domain.count() > 0);
         let vertices = |&f: &FamilyId| vertices(graph, f, codelets[graph.families[f].codelet].as_ref(), &costs);
-        let what = Access::Set(id, families.map(vertices).collect());
+        let what = StepAccess::Set(id, families.map(vertices).collect());
         items.push(Item { weight: executions.sets[id], part: Part::Set(id), what });
     }
     for (id, copy) in graph.copies.iter().filter(|(id, _)| executions.copies[*id] > 0) {
         let mut pieces = vec![];
         copy.families.iter().for_each(|f| copied(f, PIECES / copy.families.len().max(1) as u64, &mut pieces));
-        items.push(Item { weight: executions.copies[id], part: Part::Copy(id), what: Access::Copy(pieces) });
+        items.push(Item { weight: executions.copies[id], part: Part::Copy(id), what: StepAccess::Copy(pieces) });
     }
     for (id, step) in graph.steps.iter().filter(|(id, _)| executions.packets[*id] > 0) {
         if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
@@ -143,7 +143,7 @@ pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
             let runs: Vec<Run> = view.runs().collect();
             let (some, each) = some_of(runs.len() as u64, PIECES);
             some.for_each(|k| packet_runs(runs[k as usize], each, PIECES / runs.len().max(1) as u64, &mut chunks));
-            items.push(Item { weight: executions.packets[id], part: Part::Step(id), what: Access::Packet(chunks) });
+            items.push(Item { weight: executions.packets[id], part: Part::Step(id), what: StepAccess::Packet(chunks) });
         }
     }
     items
@@ -153,11 +153,11 @@ impl Item<'_> {
     /// Returns the variables that the step accesses, ascending.
     pub(super) fn vars(&self) -> Vec<VarId> {
         let mut vars: Vec<VarId> = match &self.what {
-            Access::Set(_, families) => {
+            StepAccess::Set(_, families) => {
                 families.iter().flat_map(|v| &v.fields).flat_map(|f| &f.parts).map(|p| p.var).collect()
             }
-            Access::Copy(pieces) => pieces.iter().flat_map(|p| [p.to.0, p.from.0]).collect(),
-            Access::Packet(chunks) => chunks.iter().map(|c| c.var).collect(),
+            StepAccess::Copy(pieces) => pieces.iter().flat_map(|p| [p.to.0, p.from.0]).collect(),
+            StepAccess::Packet(chunks) => chunks.iter().map(|c| c.var).collect(),
         };
         vars.sort_unstable();
         vars.dedup();

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a candidate is a function of its rules and of their order.
 
-use super::accesses::{Access, FamilyAccess, PartAccess};
-use super::homes::{Even, Home, Run};
+use super::accesses::{FamilyAccess, PartAccess, StepAccess};
+use super::homes::{ElementRun, Even, Home};
 use super::linear;
 use super::moments::{self, AtMoments, MOMENTS};
 use super::owners::{Owner, Owners};
@@ -147,7 +147,7 @@ impl<'a> Candidate<'a> {
 
     /// Lists the tiles of a range of elements; neighbours on one tile are one run. A list that would become too long is
     /// sampled instead: each entry then stands for the elements around it, and the result is `false`.
-    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) -> bool {
+    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<ElementRun>) -> bool {
         out.clear();
         if self.each_run(var, start, end, &mut |run| push(out, run, PIECES)) {
             return true;
@@ -159,7 +159,7 @@ impl<'a> Candidate<'a> {
             if from < to {
                 let middle = (from + to) / 2;
                 self.each_run(var, middle, middle + 1, &mut |run| {
-                    push(out, Run { start: from, end: to, tile: run.tile }, usize::MAX)
+                    push(out, ElementRun { start: from, end: to, tile: run.tile }, usize::MAX)
                 });
             }
         }
@@ -167,40 +167,44 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns all runs of a variable, however many there are.
-    pub(super) fn all_runs(&self, var: VarId, len: u64) -> Vec<Run> {
+    pub(super) fn all_runs(&self, var: VarId, len: u64) -> Vec<ElementRun> {
         let mut runs = vec![];
         self.each_run(var, 0, len, &mut |run| push(&mut runs, run, usize::MAX));
         runs
     }
 
     /// Calls `each` for the runs of `start..end`. Returns `false` if `each` stopped it.
-    fn each_run(&self, var: VarId, start: u64, end: u64, each: &mut dyn FnMut(Run) -> bool) -> bool {
+    fn each_run(&self, var: VarId, start: u64, end: u64, each: &mut dyn FnMut(ElementRun) -> bool) -> bool {
         match &self.homes[var] {
-            Home::Nowhere => each(Run { start, end, tile: 0 }),
+            Home::Nowhere => each(ElementRun { start, end, tile: 0 }),
             Home::Even(even) => even.each_run(start, end, each),
             Home::Runs(runs, _) => {
                 let first = runs.partition_point(|r| r.end <= start);
                 let inside = runs[first..].iter().take_while(|r| r.start < end);
-                inside.map(|r| Run { start: r.start.max(start), end: r.end.min(end), tile: r.tile }).all(each)
+                inside.map(|r| ElementRun { start: r.start.max(start), end: r.end.min(end), tile: r.tile }).all(each)
             }
             Home::Owned(owners, even) => {
                 let mut on = true;
                 owners.each_owner(start, end, |start, end, owner| {
                     on = match owner {
-                        Owner::Tile(tile) => each(Run { start, end, tile }),
-                        Owner::Vertex(family, i) => each(Run { start, end, tile: self.vertex(family, i) }),
+                        Owner::Tile(tile) => each(ElementRun { start, end, tile }),
+                        Owner::Vertex(family, i) => each(ElementRun { start, end, tile: self.vertex(family, i) }),
                         Owner::Even => even.each_run(start, end, each),
                         Owner::Spread(range, first) => {
                             let first = u64::from(first);
                             owners.spread()[range as usize].each_run(first, first + (end - start), &mut |r| {
-                                each(Run { start: r.start - first + start, end: r.end - first + start, tile: r.tile })
+                                each(ElementRun {
+                                    start: r.start - first + start,
+                                    end: r.end - first + start,
+                                    tile: r.tile,
+                                })
                             })
                         }
                         Owner::Element(other, first) => {
                             let first = u64::from(first);
                             let back = |at: u64| at - first + start;
                             self.each_run(other, first, first + (end - start), &mut |r| {
-                                each(Run { start: back(r.start), end: back(r.end), tile: r.tile })
+                                each(ElementRun { start: back(r.start), end: back(r.end), tile: r.tile })
                             })
                         }
                     };
@@ -383,7 +387,7 @@ impl<'a> Candidate<'a> {
             },
             VarRule::Follow { first } => Arc::new(Owners::by_claims(id, var, first, users, &problem.items)),
             VarRule::Partner { copy } => {
-                let Some(Access::Copy(pieces)) = users.copies.get(copy).map(|&i| &problem.items[i].what) else {
+                let Some(StepAccess::Copy(pieces)) = users.copies.get(copy).map(|&i| &problem.items[i].what) else {
                     return false;
                 };
                 let partner = |v: VarId| v != id && matches!(self.vars[v], Some(VarRule::Partner { .. }));
@@ -420,7 +424,7 @@ impl<'a> Candidate<'a> {
 }
 
 /// Appends a run. Returns `false` if there are too many.
-fn push(out: &mut Vec<Run>, run: Run, most: usize) -> bool {
+fn push(out: &mut Vec<ElementRun>, run: ElementRun, most: usize) -> bool {
     match out.last_mut().filter(|last| last.tile == run.tile && last.end == run.start) {
         Some(last) => last.end = run.end,
         None => out.push(run),

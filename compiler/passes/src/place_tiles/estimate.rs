@@ -5,9 +5,9 @@
 //! runs.
 
 use super::PlaceTiles;
-use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PacketRun, PartAccess};
+use super::accesses::{CopySlice, FamilyAccess, FieldAccess, Item, PacketRun, PartAccess, StepAccess};
 use super::candidate::Candidate;
-use super::homes::Run;
+use super::homes::ElementRun;
 use super::problem::PlacementProblem;
 use super::sample::{Sample, SampledTile};
 use super::traffic::{Sent, Traffic};
@@ -43,8 +43,8 @@ struct Set {
     room: f64,
     /// The runs of the current field, each with its variable, the number of runs of the field that it stands for, and
     /// the number of runs of the mapping that it stands for.
-    pieces: Vec<(VarId, (f64, f64), Run)>,
-    runs: Vec<Run>,
+    pieces: Vec<(VarId, (f64, f64), ElementRun)>,
+    runs: Vec<ElementRun>,
     work: u64,
 }
 
@@ -60,10 +60,10 @@ struct Sum {
 /// Returns the estimate of an item. A compute set is estimated from its sample.
 pub(super) fn of(problem: &PlacementProblem, item: &Item, candidate: &Candidate, sample: Option<&Sample>) -> Estimate {
     problem.times.of(PlaceTiles::NAME, item.part, || match (&item.what, sample) {
-        (Access::Set(_, families), Some(sample)) => problem.set(families, sample, candidate),
-        (Access::Set(..), None) => Estimate::default(),
-        (Access::Copy(pieces), _) => problem.copy(pieces, candidate),
-        (Access::Packet(chunks), _) => problem.packet(chunks, candidate),
+        (StepAccess::Set(_, families), Some(sample)) => problem.set(families, sample, candidate),
+        (StepAccess::Set(..), None) => Estimate::default(),
+        (StepAccess::Copy(pieces), _) => problem.copy(pieces, candidate),
+        (StepAccess::Packet(chunks), _) => problem.packet(chunks, candidate),
     })
 }
 
@@ -179,7 +179,7 @@ impl PlacementProblem<'_> {
     }
 
     /// Adds a run of a variable: its bytes, and the number of runs that it stands for.
-    fn piece(&self, set: &mut Set, field: (usize, Dir), var: VarId, amount: (f64, f64), run: Run, tile: u32) {
+    fn piece(&self, set: &mut Set, field: (usize, Dir), var: VarId, amount: (f64, f64), run: ElementRun, tile: u32) {
         let ((k, dir), (bytes, each)) = (field, amount);
         let sent = |from, to| Sent { var, start: run.start, len: run.end - run.start, bytes, each, from, to };
         if dir != Dir::Out {

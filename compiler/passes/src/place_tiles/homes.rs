@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Neighbouring elements on one tile.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Run {
+pub(super) struct ElementRun {
     pub start: u64,
     pub end: u64,
     pub tile: u32,
@@ -22,7 +22,7 @@ pub(super) enum Home {
     Nowhere,
     Even(Even),
     /// Ascending runs that cover all elements, and the number of their tiles.
-    Runs(Arc<Vec<Run>>, u32),
+    Runs(Arc<Vec<ElementRun>>, u32),
     /// The elements are with their owners; elements without an owner are spread evenly.
     Owned(Arc<Owners>, Even),
 }
@@ -49,7 +49,7 @@ impl Home {
                 let mut runs = Vec::with_capacity(mapping.listed());
                 let mut seen: Vec<bool> = vec![];
                 for (start, end, tile) in mapping.runs(var.len()) {
-                    runs.push(Run { start, end, tile });
+                    runs.push(ElementRun { start, end, tile });
                     if seen.len() <= tile as usize {
                         seen.resize(tile as usize + 1, false);
                     }
@@ -78,13 +78,13 @@ impl Even {
     }
 
     /// Calls `each` for the runs of `start..end`. Returns `false` if `each` stopped it.
-    pub(super) fn each_run(&self, start: u64, end: u64, each: &mut dyn FnMut(Run) -> bool) -> bool {
+    pub(super) fn each_run(&self, start: u64, end: u64, each: &mut dyn FnMut(ElementRun) -> bool) -> bool {
         let (tiles, grain) = (u64::from(self.tiles), u64::from(self.grain));
         let mut at = start;
         while at < end {
             let k = at / grain * tiles / self.grains;
             let to = (((k + 1) * self.grains).div_ceil(tiles) * grain).min(end);
-            if !each(Run { start: at, end: to, tile: self.first + k as u32 }) {
+            if !each(ElementRun { start: at, end: to, tile: self.first + k as u32 }) {
                 return false;
             }
             at = to;

@@ -9,7 +9,7 @@
 //!
 //! Invariant: owners cover all elements.
 
-use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, Users};
+use super::accesses::{CopySlice, FamilyAccess, FieldAccess, Item, StepAccess, Users};
 use super::homes::Even;
 use super::vertex_runs::{VertexRun, ascending, list};
 use super::{linear, regions, text_placement};
@@ -264,7 +264,7 @@ fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: 
     let mut claims: Vec<(bool, Claim)> = vec![];
     let mut read: FxHashMap<usize, f64> = FxHashMap::default();
     for (k, &(item, family, field)) in users.fields.iter().enumerate() {
-        let Access::Set(_, families) = &items[item].what else { continue };
+        let StepAccess::Set(_, families) = &items[item].what else { continue };
         let vertices = &families[family];
         let touch = &vertices.fields[field];
         let writes = if touch.dir == Dir::In { 1.0 } else { 2.0 };
@@ -383,7 +383,7 @@ impl Division {
     /// first in the text has it.
     fn spread_in_regions(&mut self, id: VarId, var: &Var, users: &Users, items: &[&Item]) {
         for &(item, family, field) in &users.fields {
-            let Access::Set(_, families) = &items[item].what else { continue };
+            let StepAccess::Set(_, families) = &items[item].what else { continue };
             let vertices = &families[family];
             let (None, Some(within)) = (&vertices.family.tile, vertices.family.within) else { continue };
             let domain = &vertices.family.domain;

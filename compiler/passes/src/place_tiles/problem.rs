@@ -3,7 +3,7 @@
 //!
 //! Invariant: it does not change during the search.
 
-use super::accesses::{self, Access, FamilyAccess, FieldAccess, Item, PartAccess, Users};
+use super::accesses::{self, FamilyAccess, FieldAccess, Item, PartAccess, StepAccess, Users};
 use super::code::Code;
 use super::moments::Moments;
 use super::owners::Owners;
@@ -132,7 +132,7 @@ impl<'a> PlacementProblem<'a> {
     /// Returns the families of a compute set; none for other steps.
     pub(super) fn families(&self, item: usize) -> &[FamilyAccess<'a>] {
         match &self.items[item].what {
-            Access::Set(_, families) => families,
+            StepAccess::Set(_, families) => families,
             _ => &[],
         }
     }
@@ -150,7 +150,8 @@ impl<'a> PlacementProblem<'a> {
         let workers = u64::from(costs.workers);
         let mut items: Vec<&Item> = program.items.iter().collect();
         items.retain(|item| {
-            let set = if let Access::Set(set, _) = item.what { open_sets.binary_search(&set).is_ok() } else { false };
+            let set =
+                if let StepAccess::Set(set, _) = item.what { open_sets.binary_search(&set).is_ok() } else { false };
             set || item.vars().iter().any(|v| open_vars.binary_search(v).is_ok())
         });
         let mut problem = PlacementProblem {
@@ -176,7 +177,7 @@ impl<'a> PlacementProblem<'a> {
         };
         for (k, item) in problem.items.iter().enumerate() {
             match &item.what {
-                Access::Set(set, families) => {
+                StepAccess::Set(set, families) => {
                     problem.item_of[*set] = Some(k);
                     for (v, vertices) in families.iter().enumerate() {
                         for (f, field) in vertices.fields.iter().enumerate() {
@@ -186,8 +187,8 @@ impl<'a> PlacementProblem<'a> {
                         }
                     }
                 }
-                Access::Copy(_) => item.vars().iter().for_each(|&var| problem.users[var].copies.push(k)),
-                Access::Packet(_) => {}
+                StepAccess::Copy(_) => item.vars().iter().for_each(|&var| problem.users[var].copies.push(k)),
+                StepAccess::Packet(_) => {}
             }
             item.vars().iter().for_each(|&var| problem.users[var].items.push(k));
         }

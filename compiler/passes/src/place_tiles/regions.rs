@@ -12,7 +12,7 @@
 //! Invariants: each open vertex is in exactly one region, and each open variable in at least one. A graph without
 //! `within` has one region.
 
-use super::accesses::{Access, FamilyAccess, Item};
+use super::accesses::{FamilyAccess, Item, StepAccess};
 use super::text_placement;
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::Dir;
@@ -48,7 +48,7 @@ pub(super) fn all_tiles(machine: &Machine) -> TileRange {
 /// Returns the regions in the order in which they are searched.
 pub(super) fn regions(graph: &Graph, machine: &Machine, items: &[Item]) -> Vec<Region> {
     let all = all_tiles(machine);
-    let mut found = Found::default();
+    let mut found = FoundRegions::default();
     let mut users = users_in_places(graph, items);
     let adopted = adopted(graph, machine, items, &users);
     for (id, family) in graph.families.iter().filter(|f| f.1.tile.is_none()) {
@@ -76,9 +76,9 @@ pub(super) fn regions(graph: &Graph, machine: &Machine, items: &[Item]) -> Vec<R
 
 /// Regions by size and first tile.
 #[derive(Default)]
-struct Found(BTreeMap<(u32, u32), Region>);
+struct FoundRegions(BTreeMap<(u32, u32), Region>);
 
-impl Found {
+impl FoundRegions {
     fn region(&mut self, tiles: TileRange) -> &mut Region {
         let new = || Region { tiles, vars: vec![], sets: vec![], families: SecondaryMap::new() };
         self.0.entry((tiles.count, tiles.first)).or_insert_with(new)
@@ -89,7 +89,7 @@ impl Found {
 type Users = SecondaryMap<VarId, Vec<TileRange>>;
 
 fn open_vertices<'i, 'g>(items: &'i [Item<'g>]) -> impl Iterator<Item = &'i FamilyAccess<'g>> {
-    let families = |item: &'i Item<'g>| if let Access::Set(_, families) = &item.what { &families[..] } else { &[] };
+    let families = |item: &'i Item<'g>| if let StepAccess::Set(_, families) = &item.what { &families[..] } else { &[] };
     items.iter().flat_map(families).filter(|v| v.family.tile.is_none())
 }
 
@@ -110,7 +110,7 @@ fn users_in_places(graph: &Graph, items: &[Item]) -> Users {
         }
     }
     for item in items {
-        let Access::Copy(slices) = &item.what else { continue };
+        let StepAccess::Copy(slices) = &item.what else { continue };
         for slice in slices {
             for (var, other) in [(slice.to.0, slice.from.0), (slice.from.0, slice.to.0)] {
                 if let Some(tiles) = graph.vars[other].within {

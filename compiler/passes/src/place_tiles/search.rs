@@ -19,7 +19,7 @@
 //! so the result is a function of the graph and the machine. A placement that does not seem to fit is taken only if
 //! none does.
 
-use super::accesses::Access;
+use super::accesses::StepAccess;
 use super::candidate::{Candidate, GroupRule, VarRule};
 use super::changes::Undo;
 use super::finish::finish;
@@ -319,7 +319,7 @@ impl<'a> Search<'a> {
         items.retain(|&k| self.best.costs[k].cycles >= total / SMALL);
         let mut seen: Vec<VarId> = vec![];
         for k in items {
-            if let Access::Set(set, _) = problem.items[k].what {
+            if let StepAccess::Set(set, _) = problem.items[k].what {
                 problem.groups_of[set].iter().for_each(|&group| self.group_rules(group));
             }
             for &var in problem.open_vars.iter().filter(|&&v| problem.users[v].items.contains(&k)) {

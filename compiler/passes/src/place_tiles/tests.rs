@@ -1,6 +1,6 @@
 //! Placements of small graphs by hand.
 
-use super::accesses::{self, Access};
+use super::accesses::{self, StepAccess};
 use super::spread::{OpenVertices, VertexOrder};
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
@@ -217,7 +217,7 @@ fn spread(
     let set = b.set("s", &[Vertices { codelet, views: &[views], tiles: None }]);
     b.program("main", true, &Tree::Execute(set));
     let items = accesses::items(&b.graph, &machine());
-    let Access::Set(_, families) = &items[0].what else { panic!("one compute set") };
+    let StepAccess::Set(_, families) = &items[0].what else { panic!("one compute set") };
     let families: Vec<_> = families.iter().collect();
     OpenVertices::of(&b.graph, &families, 6).spread(order, 0, tiles)[0].1.to_vec()
 }

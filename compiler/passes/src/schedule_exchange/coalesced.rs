@@ -7,7 +7,7 @@
 //!
 //! Invariant: a coalesced job takes the cycles of its transfers one after the other, at either rate.
 
-use super::Found;
+use super::FoundSchedule;
 use super::ports::{Jobs, Ports, cycles};
 use girder_ir::schedule::{PhaseSchedule, Served, TransferSlice};
 use girder_machine::Machine;
@@ -87,7 +87,7 @@ impl Coalesced {
 
     /// Adds the slices of transfers of a schedule of coalesced jobs. Returns `false`, and adds nothing, if they would
     /// take longer than those of the jobs, because a job was cut in the middle of a cycle.
-    pub fn write(&self, found: &Found, machine: &Machine, result: &mut PhaseSchedule) -> bool {
+    pub fn write(&self, found: &FoundSchedule, machine: &Machine, result: &mut PhaseSchedule) -> bool {
         let mut of_jobs = PhaseSchedule::default();
         super::write(&self.jobs, found, machine, &mut of_jobs);
         let (slices, served) = (result.slices.len(), result.served.len());

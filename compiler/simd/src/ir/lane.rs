@@ -47,7 +47,7 @@ pub enum Kind {
 }
 
 /// A row of the table.
-struct Facts {
+struct LaneRow {
     name: &'static str,
     bytes: u32,
     kind: Kind,
@@ -57,7 +57,7 @@ struct Facts {
     nan: u64,
 }
 
-const FACTS: [Facts; 13] = [
+const FACTS: [LaneRow; 13] = [
     facts("i8", 1, Kind::Signed, Lane::I8, 0),
     facts("u8", 1, Kind::Unsigned, Lane::U8, 0),
     facts("i16", 2, Kind::Signed, Lane::I16, 0),
@@ -73,8 +73,8 @@ const FACTS: [Facts; 13] = [
     facts("mask16", 0, Kind::Truth, Lane::Mask16, 0),
 ];
 
-const fn facts(name: &'static str, bytes: u32, kind: Kind, integer: Lane, nan: u64) -> Facts {
-    Facts { name, bytes, kind, integer, nan }
+const fn facts(name: &'static str, bytes: u32, kind: Kind, integer: Lane, nan: u64) -> LaneRow {
+    LaneRow { name, bytes, kind, integer, nan }
 }
 
 impl Lane {
@@ -82,7 +82,7 @@ impl Lane {
     pub const NUMBERS: [Lane; 10] =
         [Lane::I8, Lane::U8, Lane::I16, Lane::U16, Lane::I32, Lane::U32, Lane::I64, Lane::U64, Lane::F32, Lane::F64];
 
-    const fn facts(self) -> &'static Facts {
+    const fn facts(self) -> &'static LaneRow {
         &FACTS[self as usize]
     }
 

@@ -16,7 +16,7 @@ mod tests;
 pub(super) use general::Jump;
 
 use super::Level;
-use super::table::{Code, Facts, ResultClass};
+use super::table::{Code, OpcodeRow, ResultClass};
 use std::fmt::Write;
 
 /// A general register, by number.
@@ -122,7 +122,7 @@ impl Bytes {
 
     fn list_vector(
         &mut self,
-        facts: &Facts,
+        facts: &OpcodeRow,
         first: u8,
         second: Option<u8>,
         rm: Rm,
@@ -187,7 +187,7 @@ impl Bytes {
     }
 
     /// Encodes the prefix and the opcode of an instruction on 512-bit vectors.
-    fn evex(&mut self, facts: &Facts, first: u8, second: u8, rm: Rm, masking: Masking) {
+    fn evex(&mut self, facts: &OpcodeRow, first: u8, second: u8, rm: Rm, masking: Masking) {
         let (b, x, index) = rm.high_bits();
         // The vector index of a gather has five bits; the instruction has no second operand.
         let fifth = second >> 4 & 1 | if facts.gathers { index } else { 0 };

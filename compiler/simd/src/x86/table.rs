@@ -10,7 +10,7 @@ use super::Level;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct OpcodeRow {
     /// The name with EVEX.
     pub name: &'static str,
     /// The name with VEX.
@@ -69,8 +69,8 @@ pub enum Levels {
     Masks,
 }
 
-const fn row(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Facts {
-    Facts {
+const fn row(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> OpcodeRow {
+    OpcodeRow {
         name,
         vex_name: name,
         map,
@@ -90,61 +90,61 @@ const fn row(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Fact
     }
 }
 
-impl Facts {
-    const fn avx2(self) -> Facts {
-        Facts { levels: Levels::Avx2, ..self }
+impl OpcodeRow {
+    const fn avx2(self) -> OpcodeRow {
+        OpcodeRow { levels: Levels::Avx2, ..self }
     }
 
-    const fn avx512(self) -> Facts {
-        Facts { levels: Levels::Avx512, ..self }
+    const fn avx512(self) -> OpcodeRow {
+        OpcodeRow { levels: Levels::Avx512, ..self }
     }
 
-    const fn on_masks(self) -> Facts {
-        Facts { levels: Levels::Masks, ..self }
+    const fn on_masks(self) -> OpcodeRow {
+        OpcodeRow { levels: Levels::Masks, ..self }
     }
 
-    const fn stores(self) -> Facts {
-        Facts { stores: true, ..self }
+    const fn stores(self) -> OpcodeRow {
+        OpcodeRow { stores: true, ..self }
     }
 
-    const fn without_mask(self) -> Facts {
-        Facts { masked: false, ..self }
+    const fn without_mask(self) -> OpcodeRow {
+        OpcodeRow { masked: false, ..self }
     }
 
-    const fn commutes(self) -> Facts {
-        Facts { commutes: true, ..self }
+    const fn commutes(self) -> OpcodeRow {
+        OpcodeRow { commutes: true, ..self }
     }
 
-    const fn xmm(self) -> Facts {
-        Facts { xmm: true, ..self }
+    const fn xmm(self) -> OpcodeRow {
+        OpcodeRow { xmm: true, ..self }
     }
 
-    const fn gathers(self) -> Facts {
-        Facts { gathers: true, ..self }
+    const fn gathers(self) -> OpcodeRow {
+        OpcodeRow { gathers: true, ..self }
     }
 
-    const fn gives_mask(self) -> Facts {
-        Facts { result: ResultClass::Mask, ..self }
+    const fn gives_mask(self) -> OpcodeRow {
+        OpcodeRow { result: ResultClass::Mask, ..self }
     }
 
-    const fn gives_general(self) -> Facts {
-        Facts { result: ResultClass::General, ..self }
+    const fn gives_general(self) -> OpcodeRow {
+        OpcodeRow { result: ResultClass::General, ..self }
     }
 
-    const fn digit(self, digit: u8) -> Facts {
-        Facts { digit: Some(digit), ..self }
+    const fn digit(self, digit: u8) -> OpcodeRow {
+        OpcodeRow { digit: Some(digit), ..self }
     }
 
-    const fn scale(self, scale: u8) -> Facts {
-        Facts { scale, ..self }
+    const fn scale(self, scale: u8) -> OpcodeRow {
+        OpcodeRow { scale, ..self }
     }
 
-    const fn vex_name(self, vex_name: &'static str) -> Facts {
-        Facts { vex_name, ..self }
+    const fn vex_name(self, vex_name: &'static str) -> OpcodeRow {
+        OpcodeRow { vex_name, ..self }
     }
 
-    const fn vex_w(self, vex_w: u8) -> Facts {
-        Facts { vex_w, ..self }
+    const fn vex_w(self, vex_w: u8) -> OpcodeRow {
+        OpcodeRow { vex_w, ..self }
     }
 
     /// Returns the name at a level.
@@ -180,13 +180,13 @@ macro_rules! table {
             pub const ALL: &[Code] = &[$(Code::$code),*];
         }
 
-        static TABLE: [Facts; Code::ALL.len()] = [$($row),*];
+        static TABLE: [OpcodeRow; Code::ALL.len()] = [$($row),*];
     };
 }
 
 impl Code {
     /// Returns the row of the instruction.
-    pub fn facts(self) -> &'static Facts {
+    pub fn facts(self) -> &'static OpcodeRow {
         &TABLE[self as usize]
     }
 }

@@ -9,7 +9,7 @@
 use super::decl::{Place, TableRow, Vertex, VertexItem};
 use super::expr::{Expr, ExprKind, Index};
 use super::name::{Arg, ExprId, RepeatedId};
-use crate::token::repeated::Run;
+use crate::token::repeated::Repetitions;
 use girder_source::Span;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -72,7 +72,7 @@ impl RepeatedStatements {
     /// if its integers do not match the run, or there are too many statements.
     pub fn new(
         like: Like,
-        run: Run,
+        run: Repetitions,
         exprs: &[Expr],
         before: Option<&RepeatedStatements>,
     ) -> Option<RepeatedStatements> {

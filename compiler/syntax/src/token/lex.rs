@@ -18,7 +18,7 @@ pub struct Lexed {
     /// Errors, in the order of the text.
     pub problems: Vec<Diagnostic>,
     /// The run of each [`Token::Repeated`], in order.
-    pub runs: Vec<repeated::Run>,
+    pub runs: Vec<repeated::Repetitions>,
     /// The number of [`Token::Numbers`].
     pub lists: usize,
     /// The list of each [`Token::Integers`], its first entry too, in order.

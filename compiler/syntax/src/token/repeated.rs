@@ -19,7 +19,7 @@ const MOST_DIGITS: usize = 18;
 
 /// The repetitions of a statement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Run {
+pub struct Repetitions {
     /// The span from its first statement to its last.
     pub span: Span,
     /// Whether they are rows of a table.
@@ -32,7 +32,7 @@ pub struct Run {
 
 /// Looks for repetitions after a statement. `text` is the file from `base` on; `before` is the end of the token before
 /// the statement.
-pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Run> {
+pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Repetitions> {
     use Token::*;
     let (first, last) = (statement.first()?, statement.last()?);
     if last.token != Semi || !(first.token == Vertex || is_row(statement)) {
@@ -60,7 +60,7 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
         }
     }
     pieces.push(slice(from, last.span.hi)?);
-    let run = Run { of_rows: first.token != Vertex, ..follow(rest, &pieces, space.len(), last.span.hi) };
+    let run = Repetitions { of_rows: first.token != Vertex, ..follow(rest, &pieces, space.len(), last.span.hi) };
     (!run.starts.is_empty()).then_some(run)
 }
 
@@ -83,8 +83,8 @@ fn is_row(statement: &[Lexeme]) -> bool {
 
 /// Reads statements as long as they consist of these segments of text with integers between them; `at` is the offset of
 /// the first byte, and `space` the number of bytes of the first segment before a statement.
-fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
-    let mut run = Run { values: vec![vec![]; pieces.len() - 1], ..Run::default() };
+fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Repetitions {
+    let mut run = Repetitions { values: vec![vec![]; pieces.len() - 1], ..Repetitions::default() };
     let mut numbers = vec![];
     while let Some(len) = statement(rest, pieces, &mut numbers) {
         run.starts.push(at + space as u32);

@@ -3,7 +3,7 @@
 //! Invariant: two accesses of one storage whose addresses differ by a non-zero constant never name the same element.
 
 use super::{BodyWalk, Effect, InMemory, WalkResult, Written};
-use crate::cost::graph::{Access, Op, Val};
+use crate::cost::graph::{AccessAddress, Op, Val};
 use crate::cost::poly::Moving;
 use crate::cost::quantity::Quantity;
 use crate::cost::walk::Product;
@@ -118,7 +118,7 @@ impl BodyWalk<'_> {
             version = n;
             break;
         }
-        let access = Access { storage, moving, base, version };
+        let access = AccessAddress { storage, moving, base, version };
         let region = self.written[version as usize].region;
         Ok(self.graph.load(access, ty, self.here, region))
     }
@@ -135,7 +135,7 @@ impl BodyWalk<'_> {
         self.written.push(Written { to: Some((moving, base)), value: Some(v), region: self.here });
         self.last.entry(storage).or_default().push(version);
         let ty = self.codelet.exprs[value].ty;
-        self.effect(Effect::Store { access: Access { storage, moving, base, version }, value: v, ty });
+        self.effect(Effect::Store { access: AccessAddress { storage, moving, base, version }, value: v, ty });
         Ok(())
     }
 

@@ -37,7 +37,7 @@ pub(super) struct StridedNest<'a> {
 }
 
 /// A load or a store.
-struct Access {
+struct NestAccess {
     storage: Storage,
     /// Bytes by which it moves in an iteration of the outer loop.
     outer: i64,
@@ -67,9 +67,9 @@ impl<'a> Rewrite<'a> {
             return None;
         }
         let accesses = self.accesses(body, (*outer, *var))?;
-        let far = |a: &&Access| a.outer == a.bytes && a.inner.abs() >= LINE;
+        let far = |a: &&NestAccess| a.outer == a.bytes && a.inner.abs() >= LINE;
         let widest = accesses.iter().filter(far).map(|a| a.bytes).max()?;
-        let is_independent = |(n, a): (usize, &Access)| {
+        let is_independent = |(n, a): (usize, &NestAccess)| {
             let others = accesses[..n].iter().chain(&accesses[n + 1..]);
             let (near, far) = if a.outer.abs() <= a.inner.abs() {
                 ((a.outer.abs(), count), a.inner.abs())
@@ -99,7 +99,7 @@ impl<'a> Rewrite<'a> {
 
     /// Returns the accesses of a body of stores and assignments, or `None` if it has other statements, can fail, or has
     /// an index that is not affine.
-    fn accesses(&self, body: &'a StmtBlock, (outer, inner): (LocalId, LocalId)) -> Option<Vec<Access>> {
+    fn accesses(&self, body: &'a StmtBlock, (outer, inner): (LocalId, LocalId)) -> Option<Vec<NestAccess>> {
         let mut own = Vec::new();
         let mut accesses = Vec::new();
         for stmt in body {
@@ -128,7 +128,7 @@ impl<'a> Rewrite<'a> {
                     Storage::Field(field) => self.spec.codelet.fields[field].ty.bytes(),
                     Storage::Local(local) => self.spec.codelet.locals[local].ty.bytes(),
                 };
-                accesses.push(Access {
+                accesses.push(NestAccess {
                     storage,
                     outer: along(outer)?,
                     inner: along(inner)?,

@@ -139,7 +139,7 @@ impl<'a> Rewrite<'a> {
         let mut sets = Default::default();
         count_sets(&self.spec.codelet.body, &mut sets);
         let inside = reads(self.spec.codelet, body);
-        let mut accesses = Accesses::default();
+        let mut accesses = LoopAccesses::default();
         inside[var] == self.reads[var]
             && body.iter().enumerate().all(|(n, stmt)| {
                 let set_here = |local: LocalId| {
@@ -177,7 +177,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Notes what an assignment or a store accesses; returns whether it cannot fail and touches no local array.
-    fn note(&self, stmt: &'a Stmt, accesses: &mut Accesses<'a>) -> bool {
+    fn note(&self, stmt: &'a Stmt, accesses: &mut LoopAccesses<'a>) -> bool {
         let (value, stored) = match stmt {
             Stmt::Set { value, .. } => (*value, None),
             Stmt::Store { field, index, value, site } if self.spec.proven.contains(*site) => {
@@ -191,7 +191,7 @@ impl<'a> Rewrite<'a> {
         !accesses.arrays && all.into_iter().all(|e| self.cannot_fail(e))
     }
 
-    fn note_loads(&self, e: ExprId, accesses: &mut Accesses<'a>) {
+    fn note_loads(&self, e: ExprId, accesses: &mut LoopAccesses<'a>) {
         let mut loads = Vec::new();
         self.loads(e, &mut loads);
         for load in loads {
@@ -205,14 +205,14 @@ impl<'a> Rewrite<'a> {
 
 /// What the iterations of a loop touch.
 #[derive(Default)]
-struct Accesses<'a> {
+struct LoopAccesses<'a> {
     stored: Vec<(FieldId, &'a [ExprId])>,
     loaded: Vec<(FieldId, &'a [ExprId])>,
     /// Whether an array of the codelet is read.
     arrays: bool,
 }
 
-impl Accesses<'_> {
+impl LoopAccesses<'_> {
     /// Returns whether all accesses to a field have the loop's index in one dimension.
     fn in_column(&self, field: FieldId, is_index: impl Fn(ExprId) -> bool) -> bool {
         let all = || self.stored.iter().chain(&self.loaded).filter(|a| a.0 == field);

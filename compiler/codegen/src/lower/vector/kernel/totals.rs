@@ -26,7 +26,7 @@ const FEWEST: u64 = 64;
 
 /// The lanes of a total in the record.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct KeptTotal {
     local: LocalId,
     op: ReduceOp,
     ty: ElemType,
@@ -39,12 +39,12 @@ pub(super) struct Kept {
 /// A total during the construction of the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct KernelTotal {
-    kept: Kept,
+    kept: KeptTotal,
     lanes: AccumulatorId,
     any: Option<AccumulatorId>,
 }
 
-impl Kept {
+impl KeptTotal {
     fn size(self) -> u32 {
         16 * self.ty.bytes().max(4)
     }
@@ -57,11 +57,11 @@ impl Kept {
 
 impl Lower<'_, '_> {
     /// Returns the layout of a plan's totals at the start of the record.
-    pub(super) fn layout(&self, plan: &Plan) -> Vec<Kept> {
+    pub(super) fn layout(&self, plan: &Plan) -> Vec<KeptTotal> {
         let mut at = 0;
         let kept = plan.totals.iter().map(|&(local, op)| {
             let ty = self.codelet.locals[local].ty;
-            let mut kept = Kept { local, op, ty, at, any: None };
+            let mut kept = KeptTotal { local, op, ty, at, any: None };
             at += kept.size();
             if is_ordered(op, ty) && op == ReduceOp::Sum {
                 kept.any = Some(at);
@@ -80,12 +80,12 @@ impl Lower<'_, '_> {
             Level::Avx2 => (6, level.vectors(Lane::I32)),
             Level::Avx512 => (4, 0),
         };
-        let vectors = |k: &Kept| level.vectors(lane(k.ty)) + k.any.map_or(0, |_| any);
+        let vectors = |k: &KeptTotal| level.vectors(lane(k.ty)) + k.any.map_or(0, |_| any);
         self.layout(plan).iter().map(vectors).sum::<usize>() <= most
     }
 
     /// Stores the identity in all lanes.
-    pub(super) fn begin_totals(&mut self, record: StackSlot, totals: &[Kept]) {
+    pub(super) fn begin_totals(&mut self, record: StackSlot, totals: &[KeptTotal]) {
         for kept in totals {
             self.begin_lanes((record, kept.at), kept.op, kept.ty);
             kept.any.into_iter().for_each(|at| self.begin_lanes((record, at), ReduceOp::Any, ElemType::Bool));
@@ -93,7 +93,7 @@ impl Lower<'_, '_> {
     }
 
     /// Emits the result of a total from its lanes.
-    fn total(&mut self, record: StackSlot, kept: &Kept) -> Value {
+    fn total(&mut self, record: StackSlot, kept: &KeptTotal) -> Value {
         let folded = self.fold_record((record, kept.at), kept.op, kept.ty);
         let Some(at) = kept.any else { return folded };
         let any = self.fold_record((record, at), ReduceOp::Any, ElemType::Bool);
@@ -102,7 +102,7 @@ impl Lower<'_, '_> {
     }
 
     /// Combines the results of the totals with the locals.
-    pub(super) fn end_totals(&mut self, record: StackSlot, totals: &[Kept]) {
+    pub(super) fn end_totals(&mut self, record: StackSlot, totals: &[KeptTotal]) {
         for kept in totals {
             let new = self.total(record, kept);
             let old = self.read(kept.local);
@@ -162,7 +162,13 @@ impl Lower<'_, '_> {
     }
 
     /// Emits the loops of the outer binders around a row.
-    fn filtered_rows(&mut self, plan: &Plan, (outer, row): (&[Bound], &Bound), record: StackSlot, totals: &[Kept]) {
+    fn filtered_rows(
+        &mut self,
+        plan: &Plan,
+        (outer, row): (&[Bound], &Bound),
+        record: StackSlot,
+        totals: &[KeptTotal],
+    ) {
         if let Some((first, inner)) = outer.split_first() {
             self.counted(first.range.clone(), None, |l, index| {
                 l.write(first.var, index);
@@ -183,7 +189,7 @@ impl Lower<'_, '_> {
 
 impl VectorKernel<'_> {
     /// Adds the accumulators of totals.
-    pub(super) fn add_totals(&mut self, totals: &[Kept]) {
+    pub(super) fn add_totals(&mut self, totals: &[KeptTotal]) {
         for &kept in totals {
             let lane = lane(kept.ty);
             let any_order = !is_ordered(kept.op, kept.ty);
