@@ -346,6 +346,15 @@ fn inner_reductions_do_not_end_a_batch() {
     }
 }
 
+/// One plan at a time, the search would take more than a million steps.
+#[test]
+fn plans_of_a_product_are_searched_in_one_batch() {
+    let text = "use linalg; program main() { print(\"blocks\", linalg.matmul_plan(512, 512, 4096).blocks); }";
+    let program = Program::text(text).target("gc200").limit("static_steps=100000");
+    assert!(program.stage(Stage::Graph).is_ok());
+    assert!(program.one_at_a_time().stage(Stage::Graph).is_err());
+}
+
 #[test]
 fn integers_of_both_signs_divide_alike() {
     for (a, b) in [("i - 10", "j"), ("10 - i", "-j"), ("i - 10", "-j"), ("3 * i - 25", "j + 1")] {
