@@ -97,7 +97,7 @@ pub(crate) fn clif(ty: ElemType) -> Type {
 
 /// The storage of a local.
 #[derive(Clone, Copy, Debug)]
-enum Home {
+enum LocalStorage {
     Variable(Variable),
     Array(StackSlot),
 }
@@ -155,7 +155,7 @@ pub(crate) struct Lower<'a, 'b> {
     /// For edge fields, the address of element (0, …, 0). For `const` fields, the value.
     fields: SecondaryMap<FieldId, Option<Value>>,
     field_regions: SecondaryMap<FieldId, Option<AliasRegion>>,
-    locals: SecondaryMap<LocalId, Option<Home>>,
+    locals: SecondaryMap<LocalId, Option<LocalStorage>>,
     local_regions: SecondaryMap<LocalId, Option<AliasRegion>>,
     /// The loop depth at the current position.
     depth: u32,

@@ -14,7 +14,7 @@ use girder_syntax::ast;
 
 /// The tiles of a variable, as far as the text gives them.
 #[derive(Clone, Debug, Default)]
-pub struct Site {
+pub struct StatedTiles {
     /// The tiles of elements.
     pub mapping: Option<Mapping>,
     /// The tiles of other elements; `None` means all.
@@ -46,8 +46,8 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Returns the site of a variable or vertex for which the text gives none.
-    pub fn site_here(&self) -> Site {
-        Site { mapping: None, within: self.within_here() }
+    pub fn site_here(&self) -> StatedTiles {
+        StatedTiles { mapping: None, within: self.within_here() }
     }
 
     /// Evaluates `within place`.
@@ -168,14 +168,14 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Returns the site that the text of a declaration gives its variable.
-    pub fn site(&mut self, v: &ast::VarDecl, shape: &[u64], ty: ElemType) -> Result<Site> {
+    pub fn site(&mut self, v: &ast::VarDecl, shape: &[u64], ty: ElemType) -> Result<StatedTiles> {
         let mapping = v.place.as_ref().map(|place| self.mapping(place, shape, ty)).transpose()?;
         let within = match (v.within, &mapping) {
             (Some(place), _) => self.within(place)?,
             (None, Some(_)) => None,
             (None, None) => self.within_here(),
         };
-        Ok(Site { mapping, within })
+        Ok(StatedTiles { mapping, within })
     }
 
     /// Returns the mapping that an `on …` after a declaration gives its variable.

@@ -3,7 +3,7 @@
 //! Invariant: a variable's size is checked before the variable is made.
 
 use crate::elaborator::{Elaborator, memory};
-use crate::places::Site;
+use crate::places::StatedTiles;
 use crate::value::{Tensor, Value, shaped};
 use girder_ir::graph::{Init, Var, VarClass};
 use girder_ir::ids::VarId;
@@ -55,7 +55,7 @@ impl Elaborator<'_> {
         class: VarClass,
         ty: ElemType,
         shape: &[u64],
-        site: Site,
+        site: StatedTiles,
         span: Span,
     ) -> Result<VarId> {
         let limit = self.session.limits.elements;
@@ -72,7 +72,7 @@ impl Elaborator<'_> {
         let origin = self.origin_at(span);
         // The name is in the table of names, too.
         self.charge_bytes(memory::VAR + 2 * name.len() as u64 + 8 * shape.len() as u64, span)?;
-        let Site { mapping, within } = site;
+        let StatedTiles { mapping, within } = site;
         let shape = shape.iter().copied().collect();
         let var = self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, within, origin });
         self.recorder.make(var);
@@ -108,7 +108,8 @@ impl Elaborator<'_> {
             Some(&v) => v,
             None => {
                 let name = self.entities.vars.unique(format!("constant.{}", value.ty).into());
-                let v = self.add_var(name, VarClass::Const, value.ty, &[], Site { mapping: None, within }, span)?;
+                let v =
+                    self.add_var(name, VarClass::Const, value.ty, &[], StatedTiles { mapping: None, within }, span)?;
                 self.graph.vars[v].init = Some(Init::Fill(value));
                 self.entities.constants.insert((value, within), v);
                 v

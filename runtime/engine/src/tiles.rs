@@ -25,7 +25,7 @@ pub(crate) struct Tiles {
     used: Vec<u32>,
     /// Bytes of each share.
     share: u64,
-    homes: SecondaryMap<VarId, Home>,
+    homes: SecondaryMap<VarId, VarAddresses>,
     /// For each buffer of a plan, the number of buffers before it on its tile.
     set_buffers: SecondaryMap<ComputeSetId, Vec<u32>>,
     copy_buffers: SecondaryMap<CopyId, Vec<u32>>,
@@ -33,7 +33,7 @@ pub(crate) struct Tiles {
 
 /// The addresses of one variable's elements.
 #[derive(Clone, Default)]
-struct Home {
+struct VarAddresses {
     /// The first flat element, the end, and the first byte in the arena of each run; ascending.
     runs: Vec<(u64, u64, u64)>,
     element_bytes: usize,
@@ -69,7 +69,7 @@ impl Tiles {
         for (id, var) in &allocated.vars {
             let missing = || EngineError::Internal(format!("`{}` has no mapping", var.name));
             let mapping = allocated.placement.vars[id].as_ref().ok_or_else(missing)?;
-            let mut home = Home { runs: Vec::new(), element_bytes: var.ty.bytes() as usize };
+            let mut home = VarAddresses { runs: Vec::new(), element_bytes: var.ty.bytes() as usize };
             // Neighbouring runs often alternate between the same tiles, so a block's address is looked up once per run.
             for run in Homes::of(var, mapping).runs {
                 let at = tiles.var_byte(&allocated.layout, run.tile, id, run.offset)?;
@@ -161,7 +161,7 @@ mod tests {
     fn a_run_is_cut_where_its_home_ends() {
         let var = VarId::new(0);
         let mut homes = SecondaryMap::new();
-        homes[var] = Home { runs: vec![(0, 3, 100), (3, 8, 1000), (8, 10, 112)], element_bytes: 4 };
+        homes[var] = VarAddresses { runs: vec![(0, 3, 100), (3, 8, 1000), (8, 10, 112)], element_bytes: 4 };
         let tiles = Tiles { homes, ..Tiles::none(0) };
         let byte = |e: u64| {
             if e < 3 {

@@ -7,7 +7,7 @@
 //! Invariant: no address is used before its unproven checks. All indices are evaluated first, in the order of the
 //! dimensions; then they are checked in that order.
 
-use super::{Home, Innermost, Lower, clif};
+use super::{Innermost, LocalStorage, Lower, clif};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
@@ -97,7 +97,7 @@ impl Lower<'_, '_> {
         match storage {
             Storage::Field(field) => self.fields[field].expect("fields are bound before the body"),
             Storage::Local(local) => match self.locals[local] {
-                Some(Home::Array(slot)) => self.b.ins().stack_addr(I64, slot, Offset32::new(0)),
+                Some(LocalStorage::Array(slot)) => self.b.ins().stack_addr(I64, slot, Offset32::new(0)),
                 _ => unreachable!("`verify` lets only arrays be indexed"),
             },
         }

@@ -3,7 +3,7 @@
 //! Invariant: operands are emitted from left to right, before their operator. What `fold` has evaluated is emitted as a
 //! constant.
 
-use super::{Home, Lower, clif};
+use super::{LocalStorage, Lower, clif};
 use crate::helpers::Import;
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -96,7 +96,7 @@ impl Lower<'_, '_> {
     /// Reads the variable of a scalar local, without the offset in `ahead`.
     pub(super) fn stored(&mut self, local: LocalId) -> Value {
         match self.locals[local] {
-            Some(Home::Variable(v)) => self.b.use_var(v),
+            Some(LocalStorage::Variable(v)) => self.b.use_var(v),
             _ => unreachable!("`verify` lets only scalar locals be read as values"),
         }
     }
@@ -104,7 +104,7 @@ impl Lower<'_, '_> {
     /// Sets a scalar local.
     pub(super) fn write(&mut self, local: LocalId, value: Value) {
         match self.locals[local] {
-            Some(Home::Variable(v)) => self.b.def_var(v, value),
+            Some(LocalStorage::Variable(v)) => self.b.def_var(v, value),
             _ => unreachable!("`verify` lets only scalar locals be set"),
         }
         self.local_depths[local] = self.depth;

@@ -3,7 +3,7 @@
 //! Invariant: what is constant over instances is computed before the loop. The addresses of an instance are computed
 //! from those of the previous instance, or read from its row of the table.
 
-use super::{Frame, Home, Lower, clif};
+use super::{Frame, LocalStorage, Lower, clif};
 use crate::abi::{Status, offset};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
@@ -135,11 +135,11 @@ impl Lower<'_, '_> {
     fn homes(&mut self) {
         for (local, decl) in &self.codelet.locals {
             let home = match &decl.array {
-                None => Home::Variable(self.b.declare_var(clif(decl.ty))),
+                None => LocalStorage::Variable(self.b.declare_var(clif(decl.ty))),
                 Some(dims) => {
                     let elements: u32 = dims.iter().product();
                     // The product does not overflow: `validate` limits the size of arrays.
-                    Home::Array(self.slot(elements * decl.ty.bytes()))
+                    LocalStorage::Array(self.slot(elements * decl.ty.bytes()))
                 }
             };
             self.locals[local] = Some(home);

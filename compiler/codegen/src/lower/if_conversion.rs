@@ -3,7 +3,7 @@
 //!
 //! Invariant: code of a side that the program does not take fails no check and accesses no element.
 
-use super::{Home, Lower};
+use super::{LocalStorage, Lower};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use girder_ir::codelet::{BinaryOp, ExprKind, Stmt, StmtBlock, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
@@ -52,7 +52,7 @@ impl Lower<'_, '_> {
     /// Returns whether a local is an integer in a register.
     fn is_in_register(&self, local: LocalId) -> bool {
         let is_int = !self.codelet.locals[local].ty.is_float();
-        is_int && matches!(self.locals[local], Some(Home::Variable(_)))
+        is_int && matches!(self.locals[local], Some(LocalStorage::Variable(_)))
     }
 
     fn cheap(&self, e: ExprId) -> Option<u64> {

@@ -4,7 +4,7 @@
 //! filled, and the caller starts a new one or stops.
 
 use super::loops::Range;
-use super::{Home, Jump, Lower, Target, clif};
+use super::{Jump, LocalStorage, Lower, Target, clif};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8X16, I64};
@@ -167,7 +167,9 @@ impl Lower<'_, '_> {
         let decl = &self.codelet.locals[local];
         let value = self.expr(value);
         let bytes = decl.array.iter().flatten().fold(i64::from(decl.ty.bytes()), |n, &d| n * i64::from(d));
-        let Some(Home::Array(slot)) = self.locals[local] else { unreachable!("`verify` lets only arrays be filled") };
+        let Some(LocalStorage::Array(slot)) = self.locals[local] else {
+            unreachable!("`verify` lets only arrays be filled")
+        };
         let address = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
         let flags = self.local_flags(local);
         let wide = if self.features.vectors { bytes / 16 } else { 0 };
