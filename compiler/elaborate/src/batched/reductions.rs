@@ -21,11 +21,22 @@ use std::sync::Arc;
 const MAX_ITERATIONS: usize = 1 << 20;
 /// Below this number of iterations, batching does not pay.
 const FEW: usize = 16;
+/// The number of outer iterations for which an iteration of an inner reduction is charged as one more step: each of its
+/// operations goes over all of them, and it may be repeated without end.
+const POINTS: u64 = 16;
 
 /// A value to reduce, with the values of the binders if needed.
 type Point = (Value, Option<Value>);
 /// Points by iteration.
 pub type Reduced = Vec<Point>;
+
+/// The values of an inner reduction so far.
+enum Total {
+    /// Values that are the same in all outer iterations.
+    Values(Vec<Value>),
+    /// Their total, if some are not.
+    Batch(Batch),
+}
 
 impl<'a> Elaborator<'a> {
     /// Evaluates the values to reduce, with the values of the binders if `located`; `None` if the reduction cannot be
@@ -115,12 +126,13 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Evaluates a reduction inside the loops, if its range and its filter are the same in all iterations.
     pub(super) fn inner_reduction(&mut self, r: &'a ast::Reduce, span: Span) -> Found<Batch> {
+        let op = r.op.name.as_str();
         // The place of the best value may differ from iteration to iteration.
-        if r.op.name.starts_with("arg") || r.op.name == "minimize" {
+        if !REDUCTIONS.contains(&op) || op.starts_with("arg") || op == "minimize" {
             return Err(Stop::Leave);
         }
-        let mark = self.names.len();
-        let mut values = vec![];
+        let (mark, bytes) = (self.names.len(), self.base.session.memory.used());
+        let mut total = Total::Values(vec![]);
         let done = self.each_inner(&r.binders, &mut |this| {
             if let Some(filter) = r.filter {
                 match this.expr(filter)? {
@@ -131,12 +143,43 @@ impl<'a> Evaluator<'_, 'a> {
             }
             let (value, false) = this.body(&r.body)? else { return Err(Stop::Leave) };
             this.base.charge_values(1, span)?;
-            values.push(value);
+            total = this.joined_total(op, std::mem::replace(&mut total, Total::Values(vec![])), value, span)?;
+            // Only the total stays.
+            let Total::Batch(batch) = &total else { return Ok(()) };
+            this.base.session.memory.set_back(bytes + 2 * batch.bytes());
             Ok(())
         });
         self.names.truncate(mark);
         done?;
-        self.folded_batches(&r.op.name, values, span)
+        match total {
+            Total::Batch(batch) => Ok(batch),
+            // Of no values there is no minimum, which is an error.
+            Total::Values(values) if values.is_empty() && matches!(op, "min" | "max") => Err(Stop::Leave),
+            Total::Values(values) => Ok(Batch::Uniform(self.base.folded(op, values, vec![], span)?)),
+        }
+    }
+
+    /// Adds a value to those before it.
+    fn joined_total(&mut self, op: &str, total: Total, value: Batch, span: Span) -> Found<Total> {
+        let (before, value) = match (total, value) {
+            // On tensors, an operator is a step.
+            (_, Batch::Uniform(Value::Tensor(_) | Value::Array(_))) => return Err(Stop::Leave),
+            (Total::Values(mut values), Batch::Uniform(value)) => {
+                values.push(value);
+                return Ok(Total::Values(values));
+            }
+            (_, _) if op == "list" => return Err(Stop::Leave),
+            (Total::Values(values), value) if values.is_empty() => return Ok(Total::Batch(value)),
+            (Total::Values(values), value) => (Batch::Uniform(self.base.folded(op, values, vec![], span)?), value),
+            (Total::Batch(before), value) => (before, value),
+        };
+        Ok(Total::Batch(match op {
+            "sum" => self.binary(BinaryOp::Add, before, value, span)?,
+            "product" => self.binary(BinaryOp::Mul, before, value, span)?,
+            "any" => Batch::Bools(bools(before)?.zip(&bools(value)?, &self.extents, |a, b| Some(a | b))?),
+            "all" => Batch::Bools(bools(before)?.zip(&bools(value)?, &self.extents, |a, b| Some(a & b))?),
+            _ => self.folded(vec![before, value], integers::of_two(op).ok_or(Stop::Leave)?)?,
+        }))
     }
 
     /// Runs `f` for every combination of values of nested binders, with their names bound.
@@ -147,8 +190,9 @@ impl<'a> Evaluator<'_, 'a> {
         if !matches!(range, Value::Range(_) | Value::List(_) | Value::Tuple(_)) {
             return Err(Stop::Leave);
         }
+        let steps = 1 + point_count(&self.extents) as u64 / POINTS;
         for k in 0..self.base.count(&range, span)? {
-            self.base.charge(span)?;
+            self.base.charge_many(steps, span)?;
             let mark = self.names.len();
             let item = self.base.nth(&range, k);
             let done = self.bind(&first.pattern, Batch::Uniform(item)).and_then(|()| self.each_inner(rest, f));
@@ -156,34 +200,6 @@ impl<'a> Evaluator<'_, 'a> {
             done?;
         }
         Ok(())
-    }
-
-    /// Reduces batches, from the left.
-    fn folded_batches(&mut self, op: &str, values: Vec<Batch>, span: Span) -> Found<Batch> {
-        let is_static = values.iter().all(|v| !matches!(v, Batch::Uniform(Value::Tensor(_) | Value::Array(_))));
-        // Of no values there is no minimum, which is an error.
-        let is_error = values.is_empty() && matches!(op, "min" | "max");
-        if !is_static || is_error || !REDUCTIONS.contains(&op) {
-            return Err(Stop::Leave);
-        }
-        if values.iter().all(|v| matches!(v, Batch::Uniform(_))) {
-            let values = values.into_iter().map(uniform).collect::<Found<Vec<Value>>>()?;
-            return Ok(Batch::Uniform(self.base.folded(op, values, vec![], span)?));
-        }
-        let join = |this: &mut Self, total: Batch, value: Batch| match op {
-            "sum" => this.binary(BinaryOp::Add, total, value, span),
-            "product" => this.binary(BinaryOp::Mul, total, value, span),
-            "min" | "max" => this.folded(vec![total, value], integers::of_two(op).ok_or(Stop::Leave)?),
-            "any" => Ok(Batch::Bools(bools(total)?.zip(&bools(value)?, &this.extents, |a, b| Some(a | b))?)),
-            "all" => Ok(Batch::Bools(bools(total)?.zip(&bools(value)?, &this.extents, |a, b| Some(a & b))?)),
-            _ => Err(Stop::Leave),
-        };
-        if op == "list" {
-            return Err(Stop::Leave);
-        }
-        let mut rest = values.into_iter();
-        let first = rest.next().ok_or(Stop::Leave)?;
-        rest.try_fold(first, |total, value| join(self, total, value))
     }
 
     /// Lists a batch as values by iteration.
