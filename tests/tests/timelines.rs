@@ -158,6 +158,37 @@ fn a_more_even_cut_is_told_and_holds() {
     assert!((0.85..1.25).contains(&(told / found)) && found < 0.7 * stages.cycles as f64, "{told} against {found}");
 }
 
+/// A counter of micro-batches is written in the superstep of the layer that does not depend on it, which keeps its name
+/// in the cut.
+#[test]
+fn a_layer_that_shares_a_superstep_is_in_the_cut() {
+    let layers: Vec<String> = (0..6).map(|k| format!("let n{k} = nn.dense(32, 32, seed: {k});")).collect();
+    let program = Program::text(format!(
+        "use nn;
+        {}
+        let net = [n0, n1, n2, n3, n4, n5];
+        var xs: f32[4, 24, 32];
+        var micro: i32;
+        program main() {{
+            let (loss, g) = pipeline(micro_batches: 4) {{
+                let a = stage on ipu(0) {{ let x = xs[micro]; micro += 1; nn.relu(n0.apply(x)) }};
+                let b = stage on ipu(1) {{ nn.relu(n3.apply(nn.relu(n2.apply(nn.relu(n1.apply(a)))))) }};
+                let c = stage on ipu(2) {{ nn.relu(n4.apply(b)) }};
+                let loss = stage on ipu(3) {{ let d = n5.apply(c); mean(d * d) }};
+                (loss, grad(loss, wrt: net))
+            }};
+            print(loss);
+            for k in 0..6 {{ net[k].w <- net[k].w - 0.05 * g[k].w; }}
+        }}",
+        layers.join("\n")
+    ));
+    let profile = program.target("small-4").estimate("main");
+    let cut = profile.stages.as_ref().and_then(|s| s.cut.as_ref()).expect("a better cut");
+    let calls: Vec<&str> = cut.stages.iter().flat_map(|s| &s.calls).map(|c| c.0.as_str()).collect();
+    let layers: Vec<&str> = calls.into_iter().filter(|c| c.ends_with(".apply")).collect();
+    assert_eq!(layers, ["n0.apply", "n1.apply", "n2.apply", "n3.apply", "n4.apply", "n5.apply"], "{cut:?}");
+}
+
 #[test]
 fn a_long_run_is_cut_and_replicas_show_the_first() {
     let long = staged("1f1b", 2000);

@@ -12,10 +12,12 @@
 
 use crate::kept::read_by;
 use crate::profile::{CalledProgram, Cut, CutStage};
+use girder_ir::family::Field;
 use girder_ir::graph::{Graph, VarClass};
-use girder_ir::ids::{StepId, VarId};
+use girder_ir::ids::{FamilyId, StepId, VarId};
+use girder_ir::program::StepKind;
 use girder_machine::Machine;
-use girder_source::OriginId;
+use girder_source::{OriginId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The greatest number of parts that are cut.
@@ -137,11 +139,11 @@ impl<'a> Model<'a> {
         for &step in steps {
             let Some(work) = work(step) else { continue };
             let own = graph.origins.span(graph.steps[step].origin);
-            if own.lo <= around.lo && around.hi <= own.hi {
+            let path = self.path(step, around, outside);
+            if path.is_empty() && is_around(own, around) {
                 self.places[stage].fixed += work / (phase.ipus.len() as u64).max(1);
                 continue;
             }
-            let path = self.path(step, outside);
             let reverse = back || graph.steps[step].reverse;
             // A step in the reverse has the calls of the one that it reverses, and maybe some more.
             let known = match reverse {
@@ -175,11 +177,37 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Returns the calls of the user's text in which a step stands, from those in `outside` inwards.
-    fn path(&self, step: StepId, outside: Option<OriginId>) -> Vec<OriginId> {
+    /// Returns the calls of the user's text in which a step of a stage stands, from those in `outside` inwards. A
+    /// compute set of several statements stands in the calls of the one that has the most elements.
+    fn path(&self, step: StepId, stage: Span, outside: Option<OriginId>) -> Vec<OriginId> {
+        let graph = self.graph;
+        let own = graph.steps[step].origin;
+        let operations = match graph.steps[step].kind {
+            StepKind::Execute(set) => graph.operations(set),
+            _ => vec![],
+        };
+        if operations.len() < 2 {
+            return self.calls(own, stage, outside);
+        }
+        let elements_of = |&id: &FamilyId| {
+            let family = &graph.families[id];
+            family.domain.count().saturating_mul(family.fields.iter().map(Field::len).sum())
+        };
+        let elements = |families: &[FamilyId]| families.iter().map(elements_of).fold(0, u64::saturating_add);
+        let of = operations.iter().map(|families| {
+            let origin = families.first().map_or(own, |&f| graph.families[f].origin);
+            (elements(families), self.calls(origin, stage, outside))
+        });
+        let largest = of.rev().filter(|(_, path)| !path.is_empty()).max_by_key(|(elements, _)| *elements);
+        largest.map_or(vec![], |(_, path)| path)
+    }
+
+    /// Returns the calls of the user's text around an origin in a stage, from those in `outside` inwards; none if the
+    /// pipeline has added it.
+    fn calls(&self, origin: OriginId, stage: Span, outside: Option<OriginId>) -> Vec<OriginId> {
         let origins = &self.graph.origins;
         let mut path = vec![];
-        let mut at = Some(self.graph.steps[step].origin);
+        let mut at = Some(origin).filter(|&id| !is_around(origins.span(id), stage));
         while let Some(id) = at.filter(|_| at != outside) {
             let origin = origins.get(id);
             if !origin.scope.is_empty() && origin.scope != "grad" && !origin.span.in_library() {
@@ -293,6 +321,11 @@ impl<'a> Model<'a> {
         let path = &self.pieces[part.first].path[..part.depth];
         path.iter().map(|&o| self.graph.origins.get(o).scope.as_str()).collect::<Vec<_>>().join(".")
     }
+}
+
+/// Returns whether a statement contains a stage.
+fn is_around(statement: Span, stage: Span) -> bool {
+    statement.lo <= stage.lo && stage.hi <= statement.hi
 }
 
 fn is_kept(class: VarClass) -> bool {
