@@ -32,13 +32,14 @@ pub struct NotedStep {
 impl Elaborator<'_> {
     /// Evaluates `note_step(net, slots_of: "adam")`: a step of an optimiser updates the tensors of `net`, with slots of
     /// its own if an optimiser is named. `whole: "lamb"` names an optimiser that needs whole tensors, and `parts: true`
-    /// tells that those of `net` are not whole.
+    /// tells that those of `net` are not whole. `norm_of: "clip_by_norm"` is no step, but a function that needs all
+    /// elements of its tensors.
     pub fn note_step(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         self.memo_table.reads += 1;
-        let names = ["net", "slots_of?", "whole?", "parts?"];
-        let [net, slots_of, whole, parts] = self.arguments("note_step", names, given, span)?;
+        let names = ["net", "slots_of?", "whole?", "parts?", "norm_of?"];
+        let [net, slots_of, whole, parts, norm_of] = self.arguments("note_step", names, given, span)?;
         let text = |g: Option<Given>| g.and_then(|g| if let Value::Str(s) = g.value { Some(s) } else { None });
-        let (slots_of, whole, are_parts) = (text(slots_of), text(whole), parts.is_some());
+        let (slots_of, whole, are_parts, norm_of) = (text(slots_of), text(whole), parts.is_some(), text(norm_of));
         let (Some(net), Some(origin)) = (net, self.emission.origin()) else { return Ok(Value::Unit) };
         let mut leaves = vec![];
         self.leaves(&net.value, net.span, &mut leaves)?;
@@ -47,8 +48,18 @@ impl Elaborator<'_> {
             _ => None,
         });
         let step = NotedStep { views: views.collect(), slots_of, are_parts, origin, depth: self.programs.len() };
+        let of_parts = || self.noted_steps.iter().any(|s| s.are_parts && shared(s, &step).is_some());
+        if let Some(name) = norm_of {
+            if of_parts() {
+                let message = format!("`{name}` needs all gradients, and `sharded` gives each replica a part of them");
+                let help = "take the norm of the gradients of all replicas first, of `collectives.all_reduce(g, op: \
+                            \"mean\")`, and pass what comes of them with `op: \"equal\"`";
+                return Err(self.error_help("elaborate::assertion", span, message, help));
+            }
+            return Ok(Value::Unit);
+        }
         if let Some(name) = whole
-            && self.noted_steps.iter().any(|s| s.are_parts && shared(s, &step).is_some())
+            && of_parts()
         {
             let message = format!("`{name}` needs the norm of each parameter, and `sharded` gives it a part of all");
             let help = "use an optimiser that updates each element by itself, such as `optim.adamw` or `optim.sgd`, or \
