@@ -6,6 +6,9 @@ use girder_engine::Mode;
 use girder_profile::Profile;
 use girder_tests::{MODES, Outcome, Program};
 
+#[path = "replicas/rungs.rs"]
+mod rungs;
+
 #[path = "replicas/sharded.rs"]
 mod sharded;
 

@@ -108,22 +108,24 @@ impl Compile {
 
 /// Returns which numbers of replicas a machine can have, and why, for a user who asked for another one.
 fn possible_replicas(machine: &Machine) -> String {
-    let ipus = machine.ipus;
-    match machine.partition.replicas {
-        1 if ipus.is_power_of_two() => {
-            let counts: Vec<String> = (0..=ipus.ilog2()).map(|k| (1u32 << k).to_string()).collect();
-            let which = if counts.len() > 5 { format!("1, 2, 4 and so on up to {ipus}") } else { counts.join(", ") };
-            format!("replicas divide the {ipus} processors into equal partitions; their number may be {which}")
+    match (machine.partition.replicas, machine.ipus) {
+        (1, 1) => {
+            let name = &machine.name;
+            format!("replicas divide the processors of a machine, and {name} has one: take a larger `--target`")
         }
-        1 => {
-            let part = 1u32 << ipus.ilog2();
+        (1, ipus) => {
+            let counts = machine.possible_replicas();
+            let which = if counts.len() > 5 && ipus.is_power_of_two() {
+                format!("1, 2, 4 and so on up to {ipus}")
+            } else {
+                counts.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            };
             format!(
-                "replicas have partitions, which are of 1, 2, 4, 8 … processors, so the {ipus} processors have one \
-                 replica; a machine file with `[partition]`, `ipus = {part}` and a number of `replicas` uses {part} of \
-                 them"
+                "each replica has the same number of the {ipus} processors, one or an even number; there may be \
+                 {which} replicas"
             )
         }
-        given => format!("leave out `--replicas`, or write `--replicas {given}`"),
+        (given, _) => format!("leave out `--replicas`, or write `--replicas {given}`"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Partitions: parts of a machine that programs have for themselves.
 //!
-//! A partition has a power of two of a machine's processors, and divides them equally among replicas of one program.
-//! What a program is compiled for is the part of one replica.
+//! A partition has a power of two of a machine's processors, or all of them, and divides them equally among replicas of
+//! one program. What a program is compiled for is the part of one replica.
 //!
 //! Invariant: a part is whole rungs of the machine, or one processor.
 
@@ -15,17 +15,18 @@ impl Machine {
     /// row.
     ///
     /// # Errors
-    /// If the processors are no power of two, are too many, or cannot be divided among the replicas.
+    /// If the processors are too many, are a part whose number is no power of two, or cannot be divided among the
+    /// replicas.
     pub fn part(&self, ipus: u32, replicas: u32) -> std::result::Result<Machine, MachineError> {
         let fail = |message: String| Err(MachineError { message, span: None });
         if ipus > self.ipus {
             let all = self.ipus;
             return fail(format!("a partition of {ipus} processors is larger than the machine, which has {all}"));
         }
-        if !ipus.is_power_of_two() {
+        if !ipus.is_power_of_two() && ipus != self.ipus {
             return fail(format!("a partition has a power of two of processors, not {ipus}"));
         }
-        if !replicas.is_power_of_two() || replicas > ipus {
+        if !can_be_divided(ipus, replicas) {
             let plural = if ipus == 1 { "" } else { "s" };
             return fail(format!("{ipus} processor{plural} cannot be divided among {replicas} replicas"));
         }
@@ -44,7 +45,7 @@ impl Machine {
     /// their number is given.
     ///
     /// # Errors
-    /// As [`part`](Machine::part), and if the number is another one than that of the partition.
+    /// If the processors cannot be divided among the replicas, or their number is not that of the partition.
     pub fn replicated(&self, replicas: u32) -> std::result::Result<Machine, MachineError> {
         let given = self.partition.replicas;
         if replicas == given {
@@ -55,6 +56,11 @@ impl Machine {
             return Err(MachineError { message, span: None });
         }
         self.part(self.ipus, replicas)
+    }
+
+    /// Returns the numbers of replicas among which the processors can be divided.
+    pub fn possible_replicas(&self) -> Vec<u32> {
+        (1..=self.ipus).filter(|&replicas| can_be_divided(self.ipus, replicas)).collect()
     }
 
     /// Returns the machine of which this one is the part of a replica.
@@ -76,6 +82,12 @@ impl Machine {
             n => replica * n + ipu,
         }
     }
+}
+
+/// Returns whether replicas get equal parts of some processors: whole rungs, or one processor.
+fn can_be_divided(ipus: u32, replicas: u32) -> bool {
+    let each = ipus.checked_div(replicas).unwrap_or(0);
+    ipus.is_multiple_of(replicas) && (each == 1 || each > 0 && each.is_multiple_of(2))
 }
 
 /// Returns the part of a machine that the table `[partition]` describes, if the file has it.
@@ -111,6 +123,31 @@ mod tests {
         assert_eq!(of(4, 8), Err("4 processors cannot be divided among 8 replicas".into()));
         assert_eq!(of(1, 2), Err("1 processor cannot be divided among 2 replicas".into()));
         assert_eq!(of(4, 3), Err("4 processors cannot be divided among 3 replicas".into()));
+    }
+
+    #[test]
+    fn replicas_divide_any_number_of_rungs() {
+        let machine = |ipus: u32| {
+            Machine::from_toml(&format!(
+                "name = \"own\"\nextends = \"pod64\"\nipus = {ipus}\n[links]\ntopology = \"torus\""
+            ))
+            .unwrap()
+        };
+        assert_eq!(machine(12).possible_replicas(), [1, 2, 3, 6, 12]);
+        assert_eq!(machine(6).possible_replicas(), [1, 3, 6]);
+        assert_eq!(machine(8).possible_replicas(), [1, 2, 4, 8]);
+        assert_eq!(builtin("bow").unwrap().possible_replicas(), [1]);
+        let of = |ipus, replicas| machine(ipus).replicated(replicas).map(|m| (m.ipus, m.links.topology));
+        assert_eq!(of(12, 2).unwrap(), (6, Topology::Ladder));
+        assert_eq!(of(6, 3).unwrap(), (2, Topology::Ladder));
+        assert_eq!(of(6, 1).unwrap(), (6, Topology::Torus));
+        let part = machine(12).replicated(6).unwrap();
+        assert_eq!(Machine::from_toml(&part.to_toml()).unwrap(), part);
+        let error = |ipus, replicas| of(ipus, replicas).unwrap_err().message;
+        // A replica of three processors would have half of a rung.
+        assert_eq!(error(6, 2), "6 processors cannot be divided among 2 replicas");
+        assert_eq!(error(6, 0), "6 processors cannot be divided among 0 replicas");
+        assert_eq!(error(6, 12), "6 processors cannot be divided among 12 replicas");
     }
 
     #[test]
