@@ -67,6 +67,26 @@ fn a_row_takes_the_time_of_its_bytes() {
     }
 }
 
+/// The last line of the statistics tells the memory beside the tiles and the host apart, and names a step that waits
+/// for the one it is about.
+#[test]
+fn rows_and_packets_are_limits_of_their_own() {
+    let limit = |rows: u32, packets: u32| {
+        let text = format!(
+            "remote rows: f32[300, 64]; stream xs: in f32[64]; var x: f32[64];
+             program main() {{ repeat {packets} {{ x <- read(xs); }} repeat i in 0..{rows} {{ rows[i] <- x; }} }}"
+        );
+        let table = Program::text(text).target("small").estimate("main").table();
+        table.lines().find(|line| line.starts_with("limit: ")).unwrap_or_default().to_string()
+    };
+    let (rows, packets) = (limit(300, 1), limit(9, 9));
+    assert!(rows.contains("the memory beside the tiles takes") && rows.contains("in `remote rows`; larger"), "{rows}");
+    assert!(packets.contains("the host takes") && packets.contains("in `stream xs`; streams"), "{packets}");
+    // One packet takes longer than each row, but the rows together take most.
+    let both = limit(300, 3);
+    assert!(both.contains("beside the tiles takes") && both.contains("100 % of it in `remote rows`"), "{both}");
+}
+
 #[test]
 fn wrong_rows_and_buffers_are_reported() {
     let code = |items: &str, body: &str| {

@@ -271,18 +271,25 @@ fn totals(name: &str, times: &str, total: &Total, all: u64) -> Vec<String> {
     ]
 }
 
+/// What rows of remote buffers wait for.
+const BESIDE: &str = "the memory beside the tiles";
+
 /// Returns a sentence about the largest part, and its reason.
 pub(crate) fn limit(profile: &Profile) -> String {
     if profile.overflows {
         return "limit: the modelled time exceeds 64 bits".to_string();
     }
     let total = &profile.total;
+    // Rows of remote buffers wait for the memory beside the tiles, and packets for the host.
+    let is_row = |s: &&StepProfile| s.name.starts_with("remote ");
+    let beside = profile.steps.iter().filter(is_row).map(|s| s.total.host).fold(0, u64::saturating_add);
     let parts = [
         ("compute", total.compute),
         ("exchange", total.exchange),
         ("sync", total.sync),
         ("on-tile copies", total.arrange()),
-        ("the host", total.host),
+        ("the host", total.host.saturating_sub(beside)),
+        (BESIDE, beside),
     ];
     let all = total.cycles();
     let fixed = profile.steps.iter().fold(0u64, |sum, s| sum.saturating_add(s.fixed));
@@ -298,21 +305,17 @@ pub(crate) fn limit(profile: &Profile) -> String {
     let Some((name, most)) = parts.into_iter().max_by_key(|p| p.1).filter(|p| p.1 > 0) else {
         return "limit: nothing ran on the machine".to_string();
     };
-    let of = |t: &Total| match name {
-        "compute" => t.compute,
-        "exchange" => t.exchange,
-        "sync" => t.sync,
-        "on-tile copies" => t.arrange(),
-        _ => t.host,
+    let of = |s: &StepProfile| match name {
+        "compute" => s.total.compute,
+        "exchange" => s.total.exchange,
+        "sync" => s.total.sync,
+        "on-tile copies" => s.total.arrange(),
+        _ if (name == BESIDE) == is_row(&s) => s.total.host,
+        _ => 0,
     };
     let share = 100.0 * most as f64 / all as f64;
-    let Some(step) = profile.steps.iter().max_by_key(|s| of(&s.total)) else { return String::new() };
-    let inside = 100.0 * of(&step.total) as f64 / most as f64;
-    let beside = profile.steps.iter().filter(|s| s.name.starts_with("remote ")).map(|s| s.total.host);
-    let name = match name {
-        "the host" if beside.fold(0, u64::saturating_add) > most / 2 => "the memory beside the tiles",
-        name => name,
-    };
+    let Some(step) = profile.steps.iter().max_by_key(|s| of(s)) else { return String::new() };
+    let inside = 100.0 * of(step) as f64 / most as f64;
     format!(
         "limit: {name} takes {share:.0} % of the cycles, {inside:.0} % of it in `{}`{}",
         step.name,
@@ -343,9 +346,7 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("exchange", _, Some(_), _) => {
             "; its schedule is at the bound: fewer words, or inputs nearer to their users".to_string()
         }
-        ("the memory beside the tiles", ..) => {
-            "; larger rows share its latency, and what fits on the tiles is faster there".to_string()
-        }
+        (BESIDE, ..) => "; larger rows share its latency, and what fits on the tiles is faster there".to_string(),
         ("the host", ..) if step.is_ahead => {
             "; its packets come more slowly than the program takes them: fewer, larger packets share the host's answers"
                 .to_string()
