@@ -2,6 +2,7 @@
 //! open.
 
 use crate::PassContext;
+use crate::rings::ring_rows;
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::{Graph, Var, VarClass};
 use girder_ir::placement::{Mapping, UNPLACED};
@@ -87,9 +88,16 @@ pub(super) fn fits(graph: &Graph, cx: &mut PassContext) -> bool {
     for (var, span) in large.iter().zip(spans).take(NAMED) {
         d = d.label(span, format!("`{}`: {} bytes", var.name, var.bytes()));
     }
-    let help = "take a larger `--target`, make the largest of these smaller, or pass `--allow-over-memory` to go on \
-                as if tiles were larger";
-    cx.diagnostics.push(d.help(help));
+    let smaller = match large.iter().any(|v| ring_rows(v).is_some()) {
+        true => {
+            "use `schedule: \"1f1b\"`, in which fewer micro-batches wait, make fewer of them, write `#[recompute]` \
+             before the `let` of a stage"
+        }
+        false => "make the largest of these smaller",
+    };
+    cx.diagnostics.push(d.help(format!(
+        "take a larger `--target`, {smaller}, or pass `--allow-over-memory` to go on as if tiles were larger"
+    )));
     false
 }
 
