@@ -99,7 +99,7 @@ fn packets_ahead_overlap_with_computing() {
     let text = |options: &str, products: usize| {
         format!(
             "stream x: in f32[64, 784] with (wrap: true{options});
-             stream y: out f32 with (wrap: false{options});
+             stream y: out f32 with (replicas: \"each\"{options});
              param w: f32[784, 512];
              program main() {{
                  repeat 50 {{

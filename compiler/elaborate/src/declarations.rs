@@ -319,7 +319,7 @@ impl<'a> Elaborator<'a> {
             let name = o.name.as_ref().map_or("", |n| n.name.as_str());
             let at = self.tree().exprs[o.value].span;
             match (name, self.expr(o.value)?) {
-                ("wrap", Value::Bool(b)) => wrap = b,
+                ("wrap", Value::Bool(b)) if s.input => wrap = b,
                 ("shuffle", Value::Int(seed)) if s.input && seed >= 0 => shuffle = Some(seed as u64),
                 ("ahead", Value::Int(n)) => match u32::try_from(n).ok().filter(|&n| n <= MOST_AHEAD) {
                     Some(n) => ahead = n,
@@ -339,7 +339,7 @@ impl<'a> Elaborator<'a> {
                     let help = "with \"each\", which need not be written, the packets of replicas follow one another";
                     return Err(self.error_help("elaborate::unknown_option", at, message, help));
                 }
-                ("wrap", other) => return Err(self.expected("a static bool", &other, at)),
+                ("wrap", other) if s.input => return Err(self.expected("a static bool", &other, at)),
                 ("ahead", other) => return Err(self.expected("a static integer", &other, at)),
                 ("shuffle", other) if s.input => {
                     return Err(self.expected("a seed, a static integer of 0 or more", &other, at));

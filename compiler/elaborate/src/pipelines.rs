@@ -53,7 +53,8 @@ impl Elaborator<'_> {
         }
         if let Some(outer) = self.emission.pipeline().map(|p| p.span) {
             let d = Diagnostic::error("pipeline::nested", span, "a pipeline in a pipeline").label(outer, "inside this");
-            return Err(self.report(d.help("let the stages of both be stages of one pipeline")));
+            let help = "let the stages of both be stages of one pipeline, or make the inner one a `repeat`";
+            return Err(self.report(d.help(help)));
         }
         let first = self.graph.vars.next_key();
         let (_, begin) = self.begin();

@@ -434,10 +434,14 @@ impl Elaborator<'_> {
         if found.is_error() {
             return Failed;
         }
-        let message = format!("`<-` writes tensors and streams, not {}", found.describe());
-        let help = match found {
-            Value::Row(..) => "write `rows[k] <- read(rows[k]) + x`",
-            _ => "a static value is renamed with `=`",
+        let (message, help) = match found {
+            Value::Row(..) => {
+                ("a row of a remote buffer is written by `<-` only".to_string(), "write `rows[k] <- read(rows[k]) + x`")
+            }
+            _ => {
+                let message = format!("`<-` writes tensors and streams, not {}", found.describe());
+                (message, "a static value is renamed with `=`")
+            }
         };
         self.error_help("elaborate::bad_target", span, message, help)
     }
