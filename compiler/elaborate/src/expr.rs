@@ -19,6 +19,14 @@ pub enum LoopKind {
     Repeat,
 }
 
+/// The bounds of a range.
+pub enum Bounds {
+    /// As written, and the step.
+    Static { start: i64, end: i64, step: i64 },
+    /// A range that starts at a number known only at run time.
+    RunTime(Value),
+}
+
 impl Elaborator<'_> {
     /// Evaluates an expression.
     pub fn expr(&mut self, id: ExprId) -> Result<Value> {
@@ -171,6 +179,22 @@ impl Elaborator<'_> {
         span: Span,
         of: Option<LoopKind>,
     ) -> Result<Value> {
+        match self.bounds(start, end, closed, by, span, of)? {
+            Bounds::Static { start, end, step } => self.make_range(start, end, closed, step, span).map(Value::Range),
+            Bounds::RunTime(range) => Ok(range),
+        }
+    }
+
+    /// Evaluates the bounds and the step of a range, which is that of a loop if `of` is given.
+    pub fn bounds(
+        &mut self,
+        start: ExprId,
+        end: ExprId,
+        closed: bool,
+        by: Option<ExprId>,
+        span: Span,
+        of: Option<LoopKind>,
+    ) -> Result<Bounds> {
         let bounds = (start, end);
         let start = match self.expr(start)? {
             Value::Tensor(start) => {
@@ -186,7 +210,7 @@ impl Elaborator<'_> {
                     let message = "a range that starts at run time goes up by 1";
                     return Err(self.error_help("elaborate::run_time_length", at, message, help));
                 }
-                return Ok(value);
+                return Ok(Bounds::RunTime(value));
             }
             Value::Int(start) => start,
             other => return Err(self.expected("an integer", &other, self.tree().exprs[start].span)),
@@ -202,7 +226,7 @@ impl Elaborator<'_> {
             other => return Err(self.expected("an integer", &other, self.tree().exprs[end].span)),
         };
         let step = by.map_or(Ok(1), |b| self.int(b))?;
-        self.make_range(start, end, closed, step, span).map(Value::Range)
+        Ok(Bounds::Static { start, end, step })
     }
 
     /// Evaluates `start..end by step`.

@@ -4,13 +4,14 @@
 //! parts.
 
 use crate::elaborator::Elaborator;
+use crate::expr::Bounds;
 use crate::rows::{RunTimeIndex, Selection};
 use crate::value::{Range, Tensor, Value};
-use girder_ir::ids::StreamId;
+use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
-use girder_syntax::ast::{ExprId, Index, Module};
+use girder_syntax::ast::{ExprId, ExprKind, Index, Module};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -151,22 +152,38 @@ impl Elaborator<'_> {
 
     /// Evaluates one index of an axis of length `len`.
     fn one_index(&mut self, index: &Index, len: u64, span: Span) -> Result<AxisIndex> {
-        let (r, at) = match index {
+        let (start, end, step, at) = match index {
             Index::Rest(_) => return Ok(AxisIndex::Rest),
             Index::Expr(e) => {
-                let at = self.tree().exprs[*e].span;
-                match self.expr(*e)? {
-                    Value::Int(i) if i < 0 || i as u64 >= len => {
+                let expr = &self.tree().exprs[*e];
+                let at = expr.span;
+                // A range as it is written: an empty one no longer knows where it ends.
+                let bounds = match &expr.kind {
+                    ExprKind::Range { start, end, closed, by } => {
+                        self.charge(at)?;
+                        match self.bounds(*start, *end, *closed, *by, at, None)? {
+                            Bounds::RunTime(range) => Err(range),
+                            Bounds::Static { start, end, step } if *closed => {
+                                Ok((start, end.saturating_add(step.signum()), step))
+                            }
+                            Bounds::Static { start, end, step } => Ok((start, end, step)),
+                        }
+                    }
+                    _ => Err(self.expr(*e)?),
+                };
+                match bounds {
+                    Ok((start, end, step)) => (start, end, step, at),
+                    Err(Value::Int(i)) if i < 0 || i as u64 >= len => {
                         return Err(self.index_out_of_range(i, len, at));
                     }
-                    Value::Int(i) => return Ok(AxisIndex::One(i)),
-                    Value::Range(r) => (r, at),
-                    Value::Tensor(t) => {
+                    Err(Value::Int(i)) => return Ok(AxisIndex::One(i)),
+                    Err(Value::Range(r)) => return self.many(r, len, at),
+                    Err(Value::Tensor(t)) => {
                         let start = self.run_time_number(Arc::unwrap_or_clone(t), at)?;
                         return Ok(AxisIndex::RunTime(start, None));
                     }
-                    Value::RunTimeRange(r) => return Ok(AxisIndex::RunTime(r.start.clone(), Some(r.count))),
-                    other => return Err(self.expected("an integer or a range", &other, at)),
+                    Err(Value::RunTimeRange(r)) => return Ok(AxisIndex::RunTime(r.start.clone(), Some(r.count))),
+                    Err(other) => return Err(self.expected("an integer or a range", &other, at)),
                 }
             }
             Index::Open { start, end, by, span: at } => {
@@ -179,18 +196,39 @@ impl Elaborator<'_> {
                     Some((Value::Tensor(_), _)) => Err(self.no_length(at)),
                     Some((other, e)) => Err(self.expected("an integer", &other, self.tree().exprs[e].span)),
                 };
-                let (start, end) = (bound(*start, first)?, bound(*end, last)?);
-                (self.make_range(start, end, false, step, at)?, at)
+                (bound(*start, first)?, bound(*end, last)?, step, at)
             }
         };
+        let r = self.make_range(start, end, false, step, at)?;
+        if r.count == 0 && step > 0 && (start < 0 || end < 0) {
+            return Err(self.range_out_of_range(start, end, len, at));
+        }
+        self.many(r, len, at)
+    }
+
+    /// Returns the elements of a range, which lie inside an axis of length `len`.
+    fn many(&mut self, r: Range, len: u64, at: Span) -> Result<AxisIndex> {
         if r.count > 0 {
             let (first, last) = (r.start, r.at(r.count - 1));
-            if first.min(last) < 0 || first.max(last) as u64 >= len {
-                let (lo, hi) = (first.min(last), first.max(last));
-                return Err(self.out_of_range(&format!("the range {lo}..{} is", hi as i128 + 1), len, at));
+            let (lo, hi) = (first.min(last), first.max(last));
+            if lo < 0 || hi as u64 >= len {
+                return Err(self.range_out_of_range(lo, hi.saturating_add(1), len, at));
             }
         }
         Ok(AxisIndex::Many(r))
+    }
+
+    fn range_out_of_range(&mut self, start: i64, end: i64, len: u64, at: Span) -> girder_source::Failed {
+        let message = format!("the range {start}..{end} is outside the axis, which has {len} elements");
+        let d = girder_source::Diagnostic::error("elaborate::index_out_of_range", at, message);
+        // In other languages such a bound counts from the end.
+        let from_start = |bound: i64| i128::from(bound) + if bound < 0 { i128::from(len) } else { 0 };
+        let (lo, hi) = (from_start(start), from_start(end));
+        self.report(if (start < 0 || end < 0) && 0 <= lo && lo <= hi && hi <= i128::from(len) {
+            d.help(format!("bounds count from 0, and not from the end: write `{lo}..{hi}`"))
+        } else {
+            d
+        })
     }
 
     fn index_out_of_range(&mut self, i: i64, len: u64, at: Span) -> girder_source::Failed {
@@ -207,14 +245,9 @@ impl Elaborator<'_> {
         })
     }
 
-    fn out_of_range(&mut self, what: &str, len: u64, at: Span) -> girder_source::Failed {
-        let message = format!("{what} outside the axis, which has {len} elements");
-        self.error("elaborate::index_out_of_range", at, message)
-    }
-
     fn index_array(&mut self, a: &crate::modules::Array, index: &[Index], span: Span) -> Result<Value> {
         // A view of a placeholder variable selects the elements.
-        let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
+        let view = View::whole(VarId::from_u32(0), &a.shape);
         let Selection { base: t, at } = self.select(&Tensor { view, ty: a.ty }, index, span)?;
         if let Some(first) = at.first() {
             let message = "the elements of an array from a file are picked while the graph is built";

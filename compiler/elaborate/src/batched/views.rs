@@ -197,6 +197,12 @@ impl Evaluator<'_, '_> {
             Batch::Range { start, count, step } => (start, count, step),
             _ => return Err(Stop::Leave),
         };
+        // An empty range with a negative bound is an error.
+        let is_range =
+            matches!(index, Index::Expr(e) if matches!(self.base.tree().exprs[*e].kind, ast::ExprKind::Range { .. }));
+        if count == 0 && step > 0 && (is_range || matches!(index, Index::Open { end: Some(_), .. })) {
+            return Err(Stop::Leave);
+        }
         if count > 0 {
             let (lo, hi) = start.bounds(&self.extents);
             let reach = (count as i128 - 1) * step as i128;
