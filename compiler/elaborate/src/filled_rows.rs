@@ -1,4 +1,4 @@
-//! Temporaries that loops fill element by element or row by row: `repeat i in 0..n { x[i] <- …; }`.
+//! Temporaries that loops fill element by element or row by row: `repeat i in 0..n { x[i] <- …; }`, or `x[i + 1]`.
 //!
 //! One iteration writes one row, so without this the values before the loop seem to be needed. If all steps of the body
 //! that touch the variable write the row of the iteration, an `undef` before the loop ends them. In nested loops, as in
@@ -33,7 +33,8 @@ impl Elaborator<'_> {
         let mut indices = vec![];
         for index in at {
             let ([number], None) = (&index.start.view.parts[..], index.count) else { return };
-            indices.push((index.axis, number.var));
+            let (var, plus) = index.sum.unwrap_or((number.var, 0));
+            indices.push((index.axis, var, plus));
         }
         let Some(body) = self.emission.body() else { return };
         let Some(NodeKind::Execute(writer)) = body.nodes.last().map(|n| &n.kind) else { return };
@@ -129,15 +130,16 @@ impl Elaborator<'_> {
 /// Returns what all iterations of a loop together write, if each does a write; `None` if that is not known.
 fn after_loop(write: &RowWrite, index: Option<VarId>, range: Range) -> Option<RowWrite> {
     let mut all = write.clone();
-    all.at.retain(|&(_, number)| Some(number) != index);
+    all.at.retain(|&(_, number, _)| Some(number) != index);
     match write.at.len() - all.at.len() {
         0 => return Some(all),
         1 if range.step.abs() == 1 => {}
         // Of `x[i, i]`, a loop writes the diagonal.
         _ => return None,
     }
-    let (axis, _) = *write.at.iter().find(|&&(_, number)| Some(number) == index)?;
-    let start = u64::try_from(range.start.min(range.at(range.count - 1))).ok()?;
+    let (axis, _, plus) = *write.at.iter().find(|&&(_, number, _)| Some(number) == index)?;
+    let least = range.start.min(range.at(range.count - 1)).checked_add(plus)?;
+    let start = u64::try_from(least).ok()?;
     let rows = write.of.shape()[axis];
     if start.saturating_add(range.count) > rows {
         return None;

@@ -11,7 +11,7 @@ use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
-use girder_syntax::ast::{ExprId, ExprKind, Index, Module};
+use girder_syntax::ast::{BinaryOp, ExprId, ExprKind, Index, Module};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ impl Elaborator<'_> {
                 AxisIndex::Rest => axis += rank - named,
                 AxisIndex::RunTime(start, count) => {
                     let span = index_span(self.tree(), one).unwrap_or(span);
-                    at.push(RunTimeIndex { axis, start, count, span });
+                    at.push(RunTimeIndex { axis, start, count, sum: self.sum_of_index(one), span });
                     axis += 1;
                 }
             }
@@ -229,6 +229,31 @@ impl Elaborator<'_> {
         } else {
             d
         })
+    }
+
+    /// Returns the variable and the static number of an index such as `t + 1` or `t - n`.
+    fn sum_of_index(&self, index: &Index) -> Option<(VarId, i64)> {
+        let tree = self.tree();
+        let Index::Expr(e) = index else { return None };
+        let ExprKind::Binary { op, left, right } = &tree.exprs[*e].kind else { return None };
+        let named = |e: ExprId| match &tree.exprs[e].kind {
+            ExprKind::Name(name) => self.scopes.local(name).map(|b| &b.value),
+            _ => None,
+        };
+        let var = |e: ExprId| match named(e) {
+            Some(Value::Tensor(t)) if t.view.rank() == 0 => t.view.parts.first().map(|part| part.var),
+            _ => None,
+        };
+        let number = |e: ExprId| match (&tree.exprs[e].kind, named(e)) {
+            (ExprKind::Int { value, .. }, _) => i64::try_from(*value).ok(),
+            (_, Some(Value::Int(value))) => Some(*value),
+            _ => None,
+        };
+        match op {
+            BinaryOp::Add => var(*left).zip(number(*right)).or_else(|| var(*right).zip(number(*left))),
+            BinaryOp::Sub => var(*left).zip(number(*right)?.checked_neg()),
+            _ => None,
+        }
     }
 
     fn index_out_of_range(&mut self, i: i64, len: u64, at: Span) -> girder_source::Failed {

@@ -34,6 +34,8 @@ pub struct RunTimeIndex {
     pub start: Tensor,
     /// The number of indices; `None` for one index, which drops the axis.
     pub count: Option<u64>,
+    /// The variable and the static number whose sum the text gives as the index, as `t + 1` does.
+    pub sum: Option<(VarId, i64)>,
     /// The span of the index.
     pub span: Span,
 }
@@ -85,7 +87,12 @@ impl Elaborator<'_> {
     pub fn run_time_number(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
         if t.view.rank() > 0 {
             let message = format!("an index is one number, but this is {}", t.type_name());
-            let help = "a vector of indices picks rows with `gather(x, index)` and writes them with `update`";
+            let help = match t.ty {
+                ElemType::Bool => {
+                    "elements are chosen by `select(c, a, b)`, and those that hold counted by `sum(i32(c))`"
+                }
+                _ => "a vector of indices picks rows with `gather(x, index)` and writes them with `update`",
+            };
             return Err(self.error_help("elaborate::index", span, message, help));
         }
         if t.ty != ElemType::I32 {

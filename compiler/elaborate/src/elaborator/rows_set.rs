@@ -32,8 +32,8 @@ impl RowsSet {
 /// A write of the elements of a temporary at the values of some variables along some axes.
 #[derive(Clone, Debug)]
 pub struct RowWrite {
-    /// The axes, and the variables whose values are the indices. The other axes are written in full.
-    pub at: Vec<(usize, VarId)>,
+    /// The axes, and what the indices are: a variable plus a number. The other axes are written in full.
+    pub at: Vec<(usize, VarId, i64)>,
     /// The temporary.
     pub var: VarId,
     /// The elements along the axes.
