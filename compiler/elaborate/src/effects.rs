@@ -11,6 +11,7 @@ use girder_ir::program::{Effect, UntilWritten};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{Arg, ExprId, ExprKind};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
@@ -120,21 +121,43 @@ impl Elaborator<'_> {
                 return Err(self.error_help("elaborate::arguments", span, "`print` takes a label and a value", help));
             }
         };
-        let t = match value.value {
-            Value::Tensor(t) => Arc::unwrap_or_clone(t),
-            known => {
-                self.charge_walk(&known, span)?;
-                let Some(text) = static_text(&known) else {
-                    return Err(self.expected("a tensor or a static value", &known, value.span));
-                };
-                let text = if label.is_empty() { text.into() } else { format!("{label} {text}").into() };
-                self.push(NodeKind::Effect(Effect::PrintText { text }), span)?;
-                return Ok(Value::Unit);
-            }
-        };
-        let t = self.one_region(t, span)?;
-        self.push(NodeKind::Effect(Effect::Print { label, value: t.view }), span)?;
+        if !matches!(value.value, Value::Tensor(_)) {
+            self.charge_walk(&value.value, span)?;
+        }
+        if !self.print_value(label, &value.value, span)? {
+            return Err(self.expected("a tensor or a static value", &value.value, value.span));
+        }
         Ok(Value::Unit)
+    }
+
+    /// Prints a value; returns whether anything of it can be printed. Lists and tuples of tensors are printed member by
+    /// member, each behind the path that leads to it.
+    fn print_value(&mut self, label: SmolStr, value: &Value, span: Span) -> Result<bool> {
+        let (names, values): (&[SmolStr], &[Value]) = match value {
+            Value::Tensor(t) => {
+                let t = self.one_region((**t).clone(), span)?;
+                self.push(NodeKind::Effect(Effect::Print { label, value: t.view }), span)?;
+                return Ok(true);
+            }
+            Value::List(values) => (&[], values),
+            Value::Tuple(t) => (&t.names, &t.values),
+            _ => (&[], &[]),
+        };
+        if let Some(text) = static_text(value) {
+            let text = if label.is_empty() { text.into() } else { format!("{label} {text}").into() };
+            self.push(NodeKind::Effect(Effect::PrintText { text }), span)?;
+            return Ok(true);
+        }
+        let mut any = false;
+        for (k, value) in values.iter().enumerate() {
+            let name = match names.get(k) {
+                Some(name) if !name.is_empty() => name.clone(),
+                _ => k.to_string().into(),
+            };
+            let label = if label.is_empty() { name } else { format!("{label}.{name}").into() };
+            any |= self.print_value(label, value, span)?;
+        }
+        Ok(any)
     }
 
     /// Elaborates `undef(x);` of a tensor, or of all tensors of a nested value. With `filled: true`, they are written
