@@ -20,6 +20,11 @@ impl Elaborator<'_> {
 
     /// Elaborates `grad(loss, wrt: s, dy: d)`.
     pub fn grad(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        if let Some(Given { value: Value::Fn(..) | Value::Closure(_) | Value::Builtin(_), span, .. }) = given.first() {
+            let message = "the loss is a function, and a gradient is that of a number which is computed";
+            let help = "call it, and take the gradient by its argument: `grad(f(x), wrt: x)`";
+            return Err(self.error_help("elaborate::type_mismatch", *span, message, help));
+        }
         let [loss, wrt, dy] = self.arguments("grad", ["loss", "wrt", "dy?"], given, span)?;
         let (Some(loss), Some(wrt)) = (loss, wrt) else { return Err(girder_source::Failed) };
         if self.emission.count().is_none() {

@@ -11,6 +11,7 @@ use super::state::ReverseWalk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Tuple, Value};
+use girder_ir::graph::VarClass;
 use girder_ir::ids::{StreamId, VarId};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
@@ -132,35 +133,8 @@ impl Elaborator<'_> {
         }
         let name = self.name_in_text(read.unwrap_or(reached));
         let (code, what, help) = match what {
-            What::Set => (
-                "grad::no_rule",
-                "a compute set",
-                "put it into a function with a rule, `grad f(x; y; dy) { return (x: …); }`, or write `stopped(…)`",
-            ),
-            What::Call => {
-                ("grad::call", "`call` of a program", "make it a function, whose steps are then part of this program")
-            }
-            What::While => (
-                "grad::while",
-                "`while`",
-                "its number of iterations is not known: use `repeat` with a static count, or `stopped(…)`",
-            ),
-            What::ReverseLoop => (
-                "grad::no_rule",
-                "the gradient of a `repeat`",
-                "a second derivative through a run-time loop is not supported: use a static `for`",
-            ),
-            What::Replicas => (
-                "grad::no_rule",
-                "a copy between replicas",
-                "use a function of `collectives`, or put it into a function with a rule, \
-                 `grad f(x; y; dy) { return (x: …); }`",
-            ),
-            What::Pipeline => (
-                "grad::pipeline",
-                "a `pipeline`",
-                "take the gradient inside it: `(loss, grad(loss, wrt: …))` as its value, summed over the micro-batches",
-            ),
+            What::Set if self.graph.vars[reached].class == VarClass::Param => What::UPDATE,
+            what => what.refusal(),
         };
         let message = format!("{what} has no derivative, and the gradient passes through it by `{name}`");
         let mut d = Diagnostic::error(code, e.span, message).here("here");

@@ -161,6 +161,51 @@ pub enum What {
     Replicas,
 }
 
+impl What {
+    /// The refusal of a compute set that updates a param, as a step of an optimiser does.
+    pub const UPDATE: (&str, &str, &str) = (
+        "grad::no_rule",
+        "a compute set that updates a param",
+        "to take the param as a constant, compute the loss from a copy, `let y = copy(x);`, and take the gradient by \
+         the copy; for a gradient through the update, write it with operators, `w <- w - rate * g`",
+    );
+
+    /// Returns the code of the diagnostic that refuses a gradient through such a step, the step's name, and the help.
+    pub fn refusal(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            What::Set => (
+                "grad::no_rule",
+                "a compute set",
+                "put it into a function with a rule, `grad f(x; y; dy) { return (x: …); }`, or write `stopped(…)`",
+            ),
+            What::Call => {
+                ("grad::call", "`call` of a program", "make it a function, whose steps are then part of this program")
+            }
+            What::While => (
+                "grad::while",
+                "`while`",
+                "its number of iterations is not known: use `repeat` with a static count, or `stopped(…)`",
+            ),
+            What::ReverseLoop => (
+                "grad::no_rule",
+                "the gradient of a `repeat`",
+                "a second derivative through a run-time loop is not supported: use a static `for`",
+            ),
+            What::Replicas => (
+                "grad::no_rule",
+                "a copy between replicas",
+                "use a function of `collectives`, or put it into a function with a rule, \
+                 `grad f(x; y; dy) { return (x: …); }`",
+            ),
+            What::Pipeline => (
+                "grad::pipeline",
+                "a `pipeline`",
+                "take the gradient inside it: `(loss, grad(loss, wrt: …))` as its value, summed over the micro-batches",
+            ),
+        }
+    }
+}
+
 /// A function of numbers.
 #[derive(Clone, Debug)]
 pub enum EachOf {
