@@ -26,7 +26,8 @@ pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<P
     }
     let one = |name: &String| {
         find(name).ok_or_else(|| {
-            let help = format!("it has {}", names.join(", "));
+            let has = names.join(", ");
+            let help = format!("it has {has}; a parameter without a default takes its value from `--arg name=…`");
             report.error("run::no_program", format!("the module has no program `{name}` that can be started"), help)
         })
     };

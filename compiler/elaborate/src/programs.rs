@@ -30,12 +30,18 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns whether a program of the root is called and has a parameter without a value that the host could give.
+    /// Returns whether a program of the root has a parameter without a value that the host could give, and need not
+    /// have one: it is called, or the host can start another program.
     pub fn only_called(&self, p: &ast::Program) -> bool {
         let open = |q: &ast::Param| q.default.is_none() && self.arguments.get(&q.name.name).is_none();
         let calls = |kind: &StmtKind| matches!(kind, StmtKind::Call { name, .. } if name.dotted() == p.name.dotted());
+        let starts = |item: &ast::Item| match &item.kind {
+            ItemKind::Program(p) => !is_called(item) && !p.params.iter().any(open),
+            _ => false,
+        };
         let tree = &self.modules.get(Modules::ROOT).tree;
-        p.params.iter().any(open) && tree.stmts.iter().any(|(_, stmt)| calls(&stmt.kind))
+        p.params.iter().any(open)
+            && (tree.items.iter().any(starts) || tree.stmts.iter().any(|(_, stmt)| calls(&stmt.kind)))
     }
 
     /// Returns the values of `--arg` for the parameters of a program that the host runs.
