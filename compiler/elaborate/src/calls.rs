@@ -286,14 +286,16 @@ impl Elaborator<'_> {
     }
 
     fn no_parameter(&mut self, f: &ast::Fn, g: &Given) -> girder_source::Failed {
-        let near = girder_source::closest(&g.name, f.params.iter().map(|p| p.name.name.as_str()));
+        let names = || f.params.iter().map(|p| p.name.name.as_str());
+        let foreign = crate::foreign::parameter(&g.name).filter(|here| names().any(|name| name == *here));
+        let near = foreign.or_else(|| girder_source::closest(&g.name, names()));
         let d = Diagnostic::error(
             "elaborate::arguments",
             g.span,
             format!("`{}` has no parameter `{}`", f.name.dotted(), g.name),
         );
         let d = d.label(f.name.span, "declared here");
-        let all = || f.params.iter().map(|p| p.name.name.as_str()).collect::<Vec<_>>().join(", ");
+        let all = || names().collect::<Vec<_>>().join(", ");
         self.report(match near {
             Some(n) => d.help(format!("did you mean `{n}`?")),
             None if f.params.is_empty() => d,

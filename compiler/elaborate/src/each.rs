@@ -114,7 +114,7 @@ impl Elaborator<'_> {
                 Value::Float(x) | Value::Literal(Literal::Decimal { wide: x, .. })
                     if ty.is_int() && values.iter().any(|v| matches!(v, Value::Tensor(_))) =>
                 {
-                    let message = format!("the float {x} and a tensor of type {ty} in one operator");
+                    let message = format!("the float {x:?} and a tensor of type {ty} in one operator");
                     let help = format!("convert the tensor: `f32(…)`; or round the number: `{ty}(…)`");
                     return Err(self.error_help("elaborate::type_mismatch", span, message, help));
                 }

@@ -210,6 +210,17 @@ impl<'a> Elaborator<'a> {
                 d.help("a tensor's elements are known only at run time")
             }
             (_, Value::Row(..)) => d.help(READ_FIRST),
+            ("a range or a list", Value::Tensor(_)) => d.help("its rows are `x[i]`, `for i in 0..len(x) { … }`"),
+            ("a function", Value::Tuple(t)) if t.get("apply").is_some() => {
+                d.help("a layer is applied by its member `apply`: `net.apply(x)`")
+            }
+            ("an integer or a range", Value::List(_)) => d.help("several rows are `gather(x, i32([3, 0]))`"),
+            (_, Value::Unit) if what.starts_with("a tensor of type") => {
+                d.help("the value of a body is its last expression, without a `;`")
+            }
+            (what, Value::Str(_)) if what.starts_with("a tensor or a number") => {
+                d.help("a text and a tensor are printed by `print(\"label\", x)`")
+            }
             (_, Value::List(_)) if what.starts_with("a tensor") => match found.tensor_of_list() {
                 Some(help) => d.help(help),
                 None => d,

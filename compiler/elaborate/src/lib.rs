@@ -25,6 +25,7 @@ mod root;
 mod trees;
 mod references;
 mod scope;
+mod foreign;
 mod arrays;
 mod expr;
 mod integers;

@@ -55,16 +55,23 @@ impl Elaborator<'_> {
                 let message = format!("{} has no `{field}`", other.describe());
                 let d = girder_source::Diagnostic::error("names::unknown", name.span, message);
                 let d = match other {
+                    Value::Tuple(t) if t.get("apply").is_some() && crate::foreign::of_layer(field).is_some() => {
+                        d.help(crate::foreign::of_layer(field).unwrap_or_default())
+                    }
                     Value::Tuple(t) if t.names.iter().any(|n| !n.is_empty()) => {
                         d.help(format!("it has {}", t.names.join(", ")))
                     }
                     Value::List(_) | Value::Tuple(_) if field.starts_with(|c: char| c.is_ascii_digit()) => {
                         d.help(format!("its values are read with brackets: `[{field}]`"))
                     }
-                    Value::Tensor(_) if METHODS.contains(&field) => d.help(format!("call it: `.{field}(…)`")),
-                    Value::Tensor(_) => {
-                        d.help(format!("a tensor has {}, and views such as reshape and transpose", MEMBERS.join(", ")))
+                    Value::List(_) if matches!(field, "append" | "push" | "extend") => {
+                        d.help("a longer list is a new value: `let mut l = [1];`, then `l = l + [2];`")
                     }
+                    Value::Tensor(_) if METHODS.contains(&field) => d.help(format!("call it: `.{field}(…)`")),
+                    Value::Tensor(_) => d.help(match crate::foreign::of_tensor(field) {
+                        Some(help) => help.to_string(),
+                        None => format!("a tensor has {}, and views such as reshape and transpose", MEMBERS.join(", ")),
+                    }),
                     _ => d,
                 };
                 return Err(self.report(d));
@@ -177,8 +184,8 @@ impl Elaborator<'_> {
     fn help_for_view(&self, name: &str) -> String {
         let of_library = self.loader.library().module_of(name);
         let prelude = self.modules.get(self.modules.prelude);
-        if matches!(name, "unsqueeze" | "expand_dims" | "newaxis") {
-            return "`x.expand(0)` puts an axis of length 1 before the first".into();
+        if let Some(help) = crate::foreign::of_tensor(name) {
+            return help.into();
         }
         if prelude.values.contains_key(name) || matches!(name, "min" | "max") {
             return format!("it is a function: `{name}(x)`");

@@ -65,7 +65,19 @@ impl Elaborator<'_> {
 
     fn no_operator(&mut self, op: BinaryOp, left: &Value, right: &Value, span: Span) -> girder_source::Failed {
         let message = format!("`{}` does not take {} and {}", op.token(), left.describe(), right.describe());
-        self.error("elaborate::type_mismatch", span, message)
+        let d = girder_source::Diagnostic::error("elaborate::type_mismatch", span, message);
+        let either = |is: fn(&Value) -> bool| is(left) || is(right);
+        self.report(if either(|v| matches!(v, Value::Unit)) {
+            d.help("the value of a body is its last expression, without a `;`")
+        } else if either(|v| matches!(v, Value::Drawn(_))) {
+            d.help("the numbers are scaled where they are drawn: `random.normal(seed: 1, scale: 0.1)`")
+        } else if either(|v| matches!(v, Value::Array(_))) {
+            d.help("a type makes a tensor of an array: `f32(a)`; its elements are `a[i]`")
+        } else if either(|v| matches!(v, Value::Str(_))) && op == BinaryOp::Add {
+            d.help("`string(x)` makes a text of a static value")
+        } else {
+            d
+        })
     }
 
     /// Returns whether two static values are equal; `None` if they cannot be compared.

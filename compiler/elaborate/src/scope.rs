@@ -1,6 +1,7 @@
 //! Resolution of names: locals of the current function, then items, imports and the prelude, then built-in names.
 
 use crate::elaborator::{Binding, Elaborator, Global, Runs};
+use crate::foreign;
 use crate::modules::{Entry, Modules};
 use crate::references::{ItemId, References, cycle_text};
 use crate::replicas::REPLICA_INDEX;
@@ -92,7 +93,7 @@ impl Elaborator<'_> {
             Some(format!("the library has it as {}", places.join(", and as ")))
         } else if library.names().any(|m| m == name) {
             Some(format!("import the library module with `use {name};`"))
-        } else if let Some(help) = foreign_function(name).or_else(|| girder_source::foreign(name)) {
+        } else if let Some(help) = foreign::function(name).or_else(|| girder_source::foreign(name)) {
             Some(help.into())
         } else {
             near.map(|n| format!("did you mean `{n}`?"))
@@ -371,7 +372,13 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
         return Diagnostic::error("names::unknown", name.span, message).help(help);
     }
     let d = Diagnostic::error("names::unknown", name.span, format!("module `{shown}` has no `{field}`"));
-    match girder_source::closest(field, module.values.keys().map(|k| k.as_str())) {
+    if let Some(help) = foreign::of_module(&shown, field) {
+        return d.help(help);
+    }
+    let names = || module.values.keys().map(|k| k.as_str());
+    let lower = field.to_lowercase();
+    let near = names().find(|name| *name == lower).or_else(|| girder_source::closest(field, names()));
+    match near {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,
     }
@@ -385,24 +392,4 @@ fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
         ItemKind::Fn(f) => f.name.dotted(),
         _ => reached.rsplit('.').next().unwrap_or(reached).into(),
     }
-}
-
-/// Returns the help for the name that NumPy or PyTorch gives to a function of tensors which is written otherwise here.
-fn foreign_function(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "empty" => "a declaration makes a tensor: `var x: f32[2, 3];`",
-        "ones" | "full" => {
-            "a declaration makes a tensor of one number: `const one: f32[2, 3] = 1;`, or `var` to write it"
-        }
-        "zeros_like" | "empty_like" => "a tensor of zeros is `zeros(shape: x.shape, T: x.type)`",
-        "ones_like" | "full_like" => "a declaration makes a tensor of one number: `const one: f32[..x.shape] = 1;`",
-        "arange" => "a range is `0..n`, or `0..n by 2`; as a tensor it is `i32(list(0..n))`",
-        "linspace" => "n numbers from 0 to 1 are `f32(list i in 0..n { float(i) / (n - 1) })`",
-        "eye" | "identity" => "the matrix is `f32(list i in 0..n { list j in 0..n { if i == j { 1 } else { 0 } } })`",
-        "clip" => "numbers are limited by `clamp(x, lo, hi)`",
-        "relu6" => "it is `clamp(x, 0.0, 6.0)`",
-        "hardtanh" => "it is `clamp(x, -1.0, 1.0)`",
-        "take_along_axis" | "take_along_dim" => "it is `take_along(x, index, axis: 1)`",
-        _ => return None,
-    })
 }

@@ -59,7 +59,11 @@ impl Elaborator<'_> {
             Flow::Continue(at) => ("continue", at),
         };
         let in_loop = self.scopes.in_loop();
-        if word == "return" || in_loop {
+        if word == "return" {
+            let help = "give the value by the block itself, without `return`: `if c { a } else { b }`";
+            return Err(self.error_help("elaborate::leaves_block", at, format!("`return` cannot leave {what}"), help));
+        }
+        if in_loop {
             return Err(self.error("elaborate::leaves_block", at, format!("`{word}` cannot leave {what}")));
         }
         if self.emission.run_time_depth() > 0 {
@@ -319,7 +323,8 @@ impl Elaborator<'_> {
                     self.rename(name, value, span)
                 }
                 _ => {
-                    let help = "a tensor's elements are written with `<-`";
+                    let help = "a tensor's elements are written with `<-`; a list or a tuple with another member is a \
+                                new value";
                     Err(self.error_help("elaborate::bad_target", span, "only a name can be given another value", help))
                 }
             };

@@ -19,9 +19,19 @@ pub fn foreign(name: &str) -> Option<&'static str> {
             "functions of the library have no such prefix: `mean(x)`; layers are imported with `use nn;`"
         }
         "self" | "this" => "there are no objects: a function takes what it needs as an argument",
-        "double" => "the type of 64 bits is `f64`",
+        "double" | "float64" => "the type of 64 bits is `f64`",
+        "float32" => "the type of 32 bits is `f32`",
+        "int32" | "uint32" => "the types of 32 bits are `i32` and `u32`",
+        "int64" | "uint64" | "long" => "the types of 64 bits are `i64` and `u64`",
+        "bf16" | "bfloat16" | "float16" => "floats of 16 bits are not yet supported: use `f32`",
         "half" => "the type of 16 bits is `f16`, which is not yet supported",
-        "char" | "byte" => "the types of 8 bits are `i8` and `u8`",
+        "char" | "byte" | "int8" | "uint8" => "the types of 8 bits are `i8` and `u8`",
+        "pi" | "PI" => "name it: `let pi = 3.141592653589793;`",
+        "inf" | "infinity" | "nan" | "NaN" => "it belongs to a type: `f32.inf`, `f32.nan`",
+        "ln" => "the natural logarithm is `log(x)`",
+        "power" => "a power is `pow(x, 2.0)`, and a square `x * x`",
+        "fabs" => "it is `abs(x)`",
+        "fmod" | "mod" | "remainder" => "the remainder is `x % y`",
         _ => return None,
     })
 }

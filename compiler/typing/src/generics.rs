@@ -51,7 +51,14 @@ impl<'a> Builder<'a, '_> {
             {
                 let call = self.frame().call;
                 let message = format!("`{}` is a `{}`, which `{ty}` is not", g.name.name, class.name());
-                self.report(Diagnostic::error("codelet::generic", call, message).label(g.name.span, "declared here"));
+                let d = Diagnostic::error("codelet::generic", call, message).label(g.name.span, "declared here");
+                self.report(match (class, ty) {
+                    (Class::Float, ty) if ty.is_int() => d.help("convert the argument: `f32(…)`"),
+                    (Class::Float | Class::Number, ElemType::Bool) => {
+                        d.help("`i32(…)` or `f32(…)` makes numbers of it, 1 for true")
+                    }
+                    _ => d,
+                });
                 return false;
             }
             self.bind(&g.name, value, Bound::Generic);

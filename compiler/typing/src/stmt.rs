@@ -35,9 +35,11 @@ impl<'a> Builder<'a, '_> {
             K::Break => return self.jump(stmt.span, "break", |l| Stmt::Break(l.exit)),
             K::Continue => return self.jump(stmt.span, "continue", |l| Stmt::Continue(l.next)),
             K::Repeat { .. } => self.misplaced("`repeat`", "write `for` or `while`", stmt.span),
-            K::Decl(ast::Decl::Var(_)) => {
-                self.misplaced("a variable", "write `let mut t = [0.0; 16];` for a local array", stmt.span)
-            }
+            K::Decl(ast::Decl::Var(_)) => self.misplaced(
+                "a variable",
+                "a local is `let mut x = 0.0;`, and a local array `let mut t = [0.0; 16];`",
+                stmt.span,
+            ),
             K::Decl(ast::Decl::Map { .. })
             | K::Compute { .. }
             | K::Copy { .. }
@@ -245,9 +247,11 @@ impl<'a> Builder<'a, '_> {
         };
         let code = if bound == Bound::Field { "codelet::write_to_in" } else { "codelet::immutable" };
         let mut d = Diagnostic::error(code, span, message).here("assigned here").label(declared, "declared here");
-        if bound == Bound::Let {
-            d = d.help(format!("write `let mut {name}`"));
-        }
+        d = match bound {
+            Bound::Let => d.help(format!("write `let mut {name}`")),
+            Bound::Param => d.help(format!("assign to a variable of its own: `let mut value = {name};`")),
+            _ => d,
+        };
         self.report(d);
     }
 

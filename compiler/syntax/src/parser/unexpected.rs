@@ -254,7 +254,12 @@ fn special(position: &ErrorPosition) -> Option<Diagnostic> {
 /// Returns the diagnostic for a word that is an operator in other languages: `a and b`, `not a`. Either the word does
 /// not fit or what follows it.
 fn word_as_operator(position: &ErrorPosition) -> Option<Diagnostic> {
-    let words = [(position.found(), position.kind_before(1)), (position.before(1), position.kind_before(2))];
+    let words = [
+        (position.found(), position.kind_before(1)),
+        (position.before(1), position.kind_before(2)),
+        // `not a {` may begin a reduction up to the brace.
+        (position.before(2), position.kind_before(3)),
+    ];
     words.into_iter().find_map(|(word, before)| {
         let word = word.filter(|l| l.token == Token::Ident)?;
         let text = position.str(word.span);
@@ -303,7 +308,8 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         }
         (Some(Plus), Plus) => "write `x += 1`",
         (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | State | Temp | Const)) => {
-            "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"
+            "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one, and `let mut` a local \
+             of a codelet"
         }
         (_, Arrow) if position.fits("=>") => "the body of a case follows `=>`",
         (_, Colon) if next.is_some_and(|l| l.token == Colon && l.span.lo == found.span.hi) => {
@@ -320,6 +326,20 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         (_, Eq) if position.fits("in") => "write `i in 0..n`",
         (_, Colon) if position.before(2).is_some_and(|l| position.str(l.span) == "lambda") => {
             "a function as a value is written `fn(x) { … }`"
+        }
+        (_, FatArrow) if one == Some(Ident) && !position.fits("->") => "a function as a value is written `fn(x) { … }`",
+        (Some(Eq | ParenOpen | Comma), Or) => "a function as a value is written `fn(x) { … }`",
+        (Some(Let | Mut), BracketOpen) => "values are taken apart in parentheses: `let (a, b) = …;`",
+        (Some(Ident), Str) if touches(1) => "a text has no values inside: write `print(\"x\", x)`",
+        (Some(Str), Colon) => "values with names are a tuple: `(a: 1, b: 2)`",
+        (Some(Str), Semi) if position.fits("as") => "a file gets a name: `use \"file.gir\" as file;`",
+        (_, For) if innermost(position) == Some(BracketOpen) => "a list is made by `list i in 0..n { … }`",
+        (Some(Ident), Colon) if two == Some(Lt) => "generics have no names here, only an order: `<f32, 4>`",
+        (Some(ParenOpen | Comma), Ident) if position.fits("inout") => {
+            "a field begins with `in`, `out`, `inout` or `const`: `in x: f32[n]`"
+        }
+        (Some(ParenClose), Arrow) if position.fits("{") && !position.fits("->") => {
+            "a codelet writes `out` fields and has no result; a function of numbers is a `codelet fn`"
         }
         (_, Colon) if innermost(position) == Some(BracketOpen) => "a range of an axis is written `1..3`",
         (_, Eq) if position.fits("<-") => "elements are copied with `<-`: `to <- from;`",
@@ -394,6 +414,9 @@ fn word_hint(position: &ErrorPosition) -> Option<String> {
         let Some(l) = position.before(n) else { break };
         if matches!(position.str(l.span), "elif" | "elsif" | "elseif") {
             return Some("write `else if`".into());
+        }
+        if position.str(l.span) == "match" {
+            return Some("write `switch x { 1 => { … } _ => { … } }`".into());
         }
     }
     let needs_body = position.fits("{") && position.fits("+");

@@ -211,7 +211,8 @@ fn unknown(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
     out.problems.push(match slice {
         s if s.starts_with('\'') => problem.help("strings are written in double quotes: `\"…\"`"),
         s if s.starts_with('#') => problem.help("comments start with `//`, attributes are written `#[name]`"),
-        "?" | "~" | "$" | "`" | "\\" => problem.help("remove it: no operator of the language is written so"),
+        "?" => problem.help("a choice is `if c { a } else { b }`, and of elements `select(c, a, b)`"),
+        "~" | "$" | "`" | "\\" => problem.help("remove it: no operator of the language is written so"),
         _ if !slice.is_ascii() => problem.help("names consist of the letters a to z, A to Z, digits and `_`"),
         _ => problem,
     });
