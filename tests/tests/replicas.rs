@@ -227,7 +227,8 @@ fn collectives_have_derivatives() {
             let y = collectives.all_reduce(x * x) * f32(replica_index + 1);
             let z = collectives.all_gather(x)[2] * x + collectives.reduce_scatter(x * x, op: \"mean\")[0];
             let t = collectives.all_to_all(x.reshape([4, 2])).flatten() * x;
-            g <- grad(sum(y) + sum(z) + sum(t), wrt: x);
+            let b = collectives.broadcast(x * x, from: 3) * f32(replica_index + 2);
+            g <- grad(sum(y) + sum(z) + sum(t) + sum(b), wrt: x);
         }";
     let text = format!("var g: f32[8]; {text}");
     let outcome = with_values("small-4", 4, 8, &text).run_everywhere();
@@ -241,6 +242,7 @@ fn collectives_have_derivatives() {
             d += if i % 2 == 0 { 8.0 * 2.0 * x(r, i) / 4.0 } else { 0.0 };
             // Row k of replica r is row r of replica k: it is multiplied with the elements there, and with those here.
             d += x(i / 2, 2 * r + i % 2) + x(i / 2, 2 * r + i % 2);
+            d += if r == 3 { (2.0 + 3.0 + 4.0 + 5.0) * 2.0 * x(3, i) } else { 0.0 };
             let error = (f64::from(found) - d).abs() / d.abs().max(1.0);
             assert!(error < 1e-4, "replica {r}, element {i}: {found} against {d}");
         }

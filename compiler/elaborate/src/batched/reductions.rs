@@ -35,7 +35,7 @@ enum Total {
     /// Values that are the same in all outer iterations.
     Values(Vec<Value>),
     /// Their total, if some are not.
-    Batch(Batch),
+    Batch(Box<Batch>),
 }
 
 impl<'a> Elaborator<'a> {
@@ -152,7 +152,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.names.truncate(mark);
         done?;
         match total {
-            Total::Batch(batch) => Ok(batch),
+            Total::Batch(batch) => Ok(*batch),
             // Of no values there is no minimum, which is an error.
             Total::Values(values) if values.is_empty() && matches!(op, "min" | "max") => Err(Stop::Leave),
             Total::Values(values) => Ok(Batch::Uniform(self.base.folded(op, values, vec![], span)?)),
@@ -169,17 +169,18 @@ impl<'a> Evaluator<'_, 'a> {
                 return Ok(Total::Values(values));
             }
             (_, _) if op == "list" => return Err(Stop::Leave),
-            (Total::Values(values), value) if values.is_empty() => return Ok(Total::Batch(value)),
+            (Total::Values(values), value) if values.is_empty() => return Ok(Total::Batch(Box::new(value))),
             (Total::Values(values), value) => (Batch::Uniform(self.base.folded(op, values, vec![], span)?), value),
-            (Total::Batch(before), value) => (before, value),
+            (Total::Batch(before), value) => (*before, value),
         };
-        Ok(Total::Batch(match op {
+        let total = match op {
             "sum" => self.binary(BinaryOp::Add, before, value, span)?,
             "product" => self.binary(BinaryOp::Mul, before, value, span)?,
             "any" => Batch::Bools(bools(before)?.zip(&bools(value)?, &self.extents, |a, b| Some(a | b))?),
             "all" => Batch::Bools(bools(before)?.zip(&bools(value)?, &self.extents, |a, b| Some(a & b))?),
             _ => self.folded(vec![before, value], integers::of_two(op).ok_or(Stop::Leave)?)?,
-        }))
+        };
+        Ok(Total::Batch(Box::new(total)))
     }
 
     /// Runs `f` for every combination of values of nested binders, with their names bound.
