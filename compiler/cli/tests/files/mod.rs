@@ -262,7 +262,7 @@ fn messages_name_the_cause() {
         ("--load e.safetensors", ["it is empty", ""]),
         ("--limit iterations=1e9", ["`1e9` is not a whole number", "--limit iterations=1000000000"]),
         ("--limit iteration=1", ["there is no limit `iteration`", "total_iterations"]),
-        ("--target six.toml --replicas 2", ["have one replica", "`ipus = 4`"]),
+        ("--target six.toml --replicas 2", ["6 processors cannot be divided", "there may be 1, 3, 6 replicas"]),
         ("--target small-4 --replicas 3", ["4 processors", "may be 1, 2, 4"]),
     ] {
         let done = directory.line(&format!("girder run x.gir {options} --message-format json"));
