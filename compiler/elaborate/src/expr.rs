@@ -80,7 +80,10 @@ impl Elaborator<'_> {
                 self.unary(*op, value, e.span)
             }
             ExprKind::Binary { op, left, right } => self.binary_expr(*op, *left, *right, e.span),
-            ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by, e.span, None),
+            ExprKind::Range { start, end, closed, by } => {
+                let bounds = self.bounds(*start, *end, *closed, *by, e.span, None)?;
+                self.range(bounds, *closed, e.span)
+            }
             ExprKind::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, e.span),
             ExprKind::Fn(f) => self.closure(id, f, e.span),
             ExprKind::Block(body) => self.block(body),
@@ -146,7 +149,8 @@ impl Elaborator<'_> {
         let value = match &e.kind {
             ExprKind::Range { start, end, closed, by } => {
                 self.charge(e.span)?;
-                self.range(*start, *end, *closed, *by, e.span, Some(of))?
+                let bounds = self.bounds(*start, *end, *closed, *by, e.span, Some(of))?;
+                self.range(bounds, *closed, e.span)?
             }
             _ => self.expr(id)?,
         };
@@ -169,17 +173,9 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Evaluates a range, which is that of a loop if `of` is given.
-    fn range(
-        &mut self,
-        start: ExprId,
-        end: ExprId,
-        closed: bool,
-        by: Option<ExprId>,
-        span: Span,
-        of: Option<LoopKind>,
-    ) -> Result<Value> {
-        match self.bounds(start, end, closed, by, span, of)? {
+    /// Returns the range between bounds.
+    fn range(&mut self, bounds: Bounds, closed: bool, span: Span) -> Result<Value> {
+        match bounds {
             Bounds::Static { start, end, step } => self.make_range(start, end, closed, step, span).map(Value::Range),
             Bounds::RunTime(range) => Ok(range),
         }

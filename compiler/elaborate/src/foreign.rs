@@ -123,7 +123,7 @@ pub fn parameter(name: &str) -> Option<&'static str> {
         "output_padding" => "out_pad",
         "kernel_size" => "size",
         "num_heads" => "heads",
-        "mask" | "attn_mask" => "mask",
+        "attn_mask" => "mask",
         "is_causal" => "causal",
         _ => return None,
     })
